@@ -1,0 +1,106 @@
+package statemachine
+
+import "time"
+
+// Observation is what was seen of one StatefulSet at one moment: plain facts, gathered by one constructor
+// (controllers/observe.go), never changed afterwards.
+type Observation struct {
+	Now time.Time // UTC, whole microseconds
+
+	Name            string
+	Namespace       string
+	UID             string
+	ResourceVersion string
+	Created         time.Time
+	Deleting        bool
+	Mode            Mode
+
+	Generation         int64
+	ObservedGeneration int64
+	Strategy           string // spec.updateStrategy.type
+	Parallel           bool   // spec.podManagementPolicy
+	Partition          int32  // 0 when unset, as the StatefulSet controller reads it
+	Replicas           int32
+	Start              int32 // spec.ordinals.start
+	MinReady           time.Duration
+	TemplateDigest     string
+	// TemplateRevision is the ControllerRevision that holds spec.template as it is now; empty while there is none, and
+	// then no pod can be at it. With the status current it is UpdateRevision.
+	TemplateRevision string
+	CurrentRevision  string
+	UpdateRevision   string
+	UpdatedReplicas  int32
+
+	Pods      []Pod // by index: Pods[i] has ordinal Start+i, absent ones included; len is Replicas
+	Condemned []Pod // pods of this StatefulSet with ordinals out of range
+
+	Paused    bool
+	PausedBy  string
+	ChangedBy string // the user who changed the template; empty when unknown
+	Cause     string // the change-cause annotation
+
+	StallGrace       time.Duration
+	ProgressDeadline time.Duration
+}
+
+// Pod is one pod of the StatefulSet, owned by its uid.
+type Pod struct {
+	Present         bool
+	Name            string
+	UID             string
+	ResourceVersion string
+	Ordinal         int32
+	Revision        string // label controller-revision-hash
+
+	Created      time.Time
+	Terminating  bool
+	DeletionTime time.Time // metadata.deletionTimestamp: the request plus the grace period
+	Finalizers   []string
+
+	Phase      string // Pending, Running, Succeeded, Failed or Unknown
+	Reason     string // status.reason, for example Evicted
+	Message    string // status.message
+	StartTime  time.Time
+	Ready      bool
+	ReadySince time.Time // lastTransitionTime of the Ready condition, also when it is False; zero if absent
+	// ReadyReason and ReadyMessage are those of the Ready condition.
+	ReadyReason  string
+	ReadyMessage string
+
+	ScheduledReason  string // of a PodScheduled condition that is False: Unschedulable, SchedulingGated
+	ScheduledMessage string
+	UnsetGates       []string // readiness gates whose condition is not True
+
+	Node         string
+	NodeNotReady bool // the node is known and not Ready; false when nodes may not be read
+	NodeSince    time.Time
+
+	Unprobed   bool // a main container has no readiness probe: Ready says little
+	Containers []Container
+}
+
+// Container is one container of a pod, in the order in which the kubelet starts them.
+type Container struct {
+	Name    string
+	Image   string
+	Init    bool
+	Sidecar bool // an init container with restartPolicy Always
+	Ready   bool
+	Started bool
+
+	Restarts       int32
+	Waiting        string // state.waiting.reason
+	WaitingMessage string
+	RunningSince   time.Time // state.running.startedAt; zero when it is not running
+	Terminated     *Exit     // state.terminated
+	Last           *Exit     // lastState.terminated
+}
+
+// Exit is how a container ended.
+type Exit struct {
+	Code       int32
+	Reason     string
+	Message    string
+	StartedAt  time.Time
+	FinishedAt time.Time
+}

@@ -1,0 +1,104 @@
+package statemachine
+
+// Reason is why a rollout is in its state, in one CamelCase word. Where Kubernetes has a token for it, it is that
+// token. The set is in reasons (below) and in docs/reasons.md, which is generated from it.
+type Reason string
+
+// Reasons of progress.
+const (
+	ReasonCreated      Reason = "Created"
+	ReasonFirstSeen    Reason = "FirstSeen"
+	ReasonRecreated    Reason = "Recreated"
+	ReasonModeChanged  Reason = "ModeChanged"
+	ReasonLogRestarted Reason = "LogRestarted"
+
+	ReasonNewRevision Reason = "NewRevision"
+	ReasonRollback    Reason = "Rollback"
+	ReasonAdopted     Reason = "Adopted"
+	ReasonBringUp     Reason = "BringUp"
+
+	ReasonStarting         Reason = "Starting"
+	ReasonPodDead          Reason = "PodDead"
+	ReasonOnlyUnhealthyPod Reason = "OnlyUnhealthyPod"
+	ReasonNothingToProtect Reason = "NothingToProtect"
+	ReasonForced           Reason = "Forced"
+	ReasonRepair           Reason = "Repair"
+	ReasonExternal         Reason = "External"
+
+	ReasonAlreadyUpdated Reason = "AlreadyUpdated"
+	ReasonSuperseded     Reason = "Superseded"
+	ReasonScaled         Reason = "Scaled"
+	ReasonNotInEffect    Reason = "NotInEffect"
+	ReasonRecovered      Reason = "Recovered"
+	ReasonFirstReady     Reason = "FirstReady"
+	ReasonCompleted      Reason = "Completed"
+	ReasonRolledBack     Reason = "RolledBack"
+	ReasonOutsideGates   Reason = "OutsideGates"
+	ReasonUnmanaged      Reason = "Unmanaged"
+	ReasonDeleted        Reason = "Deleted"
+)
+
+// Reasons of waiting that are no stall.
+const (
+	ReasonPaused    Reason = "Paused"
+	ReasonScaling   Reason = "Scaling"
+	ReasonObserving Reason = "Observing"
+	ReasonNextStep  Reason = "NextStep"
+)
+
+// Reasons of a stall. The first of each class is the one that stands for it.
+const (
+	ReasonInvalidImageName    Reason = "InvalidImageName"
+	ReasonErrImageNeverPull   Reason = "ErrImageNeverPull"
+	ReasonUnsupportedStrategy Reason = "UnsupportedStrategy"
+
+	ReasonErrImagePull          Reason = "ErrImagePull"
+	ReasonImagePullBackOff      Reason = "ImagePullBackOff"
+	ReasonImageInspectError     Reason = "ImageInspectError"
+	ReasonRegistryUnavailable   Reason = "RegistryUnavailable"
+	ReasonSignatureValidation   Reason = "SignatureValidationFailed"
+	ReasonCreateContainerConfig Reason = "CreateContainerConfigError"
+	ReasonCreateContainer       Reason = "CreateContainerError"
+	ReasonCrashLoopBackOff      Reason = "CrashLoopBackOff"
+	ReasonRestartLoop           Reason = "RestartLoop"
+	ReasonOOMKilled             Reason = "OOMKilled"
+	ReasonRunContainerError     Reason = "RunContainerError"
+	ReasonStartError            Reason = "StartError"
+	ReasonPostStartHookError    Reason = "PostStartHookError"
+	ReasonContainerTerminated   Reason = "ContainerTerminated"
+	ReasonEvicted               Reason = "Evicted"
+
+	ReasonUnschedulable      Reason = "Unschedulable"
+	ReasonNotScheduled       Reason = "NotScheduled"
+	ReasonSchedulingGated    Reason = "SchedulingGated"
+	ReasonVolumeNotReady     Reason = "VolumeNotReady"
+	ReasonNotReady           Reason = "NotReady"
+	ReasonReadinessGate      Reason = "ReadinessGate"
+	ReasonInitNotFinished    Reason = "InitNotFinished"
+	ReasonStuckTerminating   Reason = "StuckTerminating"
+	ReasonNodeNotReady       Reason = "NodeNotReady"
+	ReasonNotPromoted        Reason = "NotPromoted"
+	ReasonStatusStale        Reason = "StatusStale"
+	ReasonPartitionContested Reason = "PartitionContested"
+	ReasonRevisionUnstable   Reason = "RevisionUnstable"
+	ReasonSupersededPodStuck Reason = "SupersededPodStuck"
+	ReasonTotalOutage        Reason = "TotalOutage"
+	ReasonPodMissing         Reason = "PodMissing"
+	ReasonPodTerminated      Reason = "PodTerminated"
+	ReasonUnknown            Reason = "Unknown"
+)
+
+// class says which reasons share one clock and how long a pod may show them.
+type class int8
+
+const (
+	classNone     class = iota // no stall
+	classTerminal              // blocked at once
+	classPull                  // hard: blocked after the grace; the pull reasons alternate for ever
+	classCrash                 // hard; the reasons of one crash loop alternate too
+	classConfig                // hard
+	classEnded                 // hard: a main container or the pod ended and nobody restarts it
+	classSoft                  // blocked after the progress deadline
+)
+
+func (c class) hard() bool { return c != classNone && c != classSoft }

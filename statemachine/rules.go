@@ -1,0 +1,364 @@
+package statemachine
+
+// rule is one line of part (b): when it matches, it decides, and no later rule is asked; unless it goesOn.
+type rule struct {
+	name   string
+	when   func(*view) bool
+	then   func(*view)
+	goesOn bool
+}
+
+// rules is part (b) of the decision: what to do next. The first that matches decides. Numbers are those of the design;
+// the missing ones belong to what Pawl cannot do yet (restoring a revision, force, gates, budgets).
+var rules = []rule{
+	{name: "1 unsupported strategy", when: unsupportedStrategy, then: blockStrategy},
+	{name: "1 partition contested", when: contested, then: blockContested},
+	{name: "1 revision unstable", when: unstable, then: blockUnstable},
+	{name: "2 nothing to do", when: nothingToDo, then: rest},
+	{name: "4 all finished", when: (*view).allFinished, then: complete},
+	{name: "6 released by others", when: releasedByOthers, then: startExternalStep, goesOn: true},
+	{name: "7 repair again", when: repairUnfinished, then: repairAgain},
+	{name: "7 repair", when: repairable, then: repair},
+	{name: "8 step in flight", when: stepInFlight, then: watchStep},
+	{name: "9 paused", when: paused, then: holdPaused},
+	{name: "10 bring-up", when: bringUp, then: watchBringUp},
+	{name: "11 already updated", when: alreadyUpdated, then: skip},
+	{name: "12 nothing to protect", when: nothingToProtect, then: releaseAll},
+	{name: "12 next pods dead", when: nextPodsDead, then: stepDead},
+	{name: "12 total outage", when: totalOutage, then: blockOutage},
+	{name: "14 only unhealthy pod", when: onlyUnhealthyPod, then: stepUnhealthy},
+	{name: "14 pod unhealthy", when: anyUnhealthy, then: holdUnhealthy},
+	{name: "16 next step", when: podsLeft, then: step},
+}
+
+// 1: with OnDelete and Recreate the partition means nothing.
+func unsupportedStrategy(v *view) bool { return v.o.Strategy != rollingUpdate }
+
+func blockStrategy(v *view) { v.block(ReasonUnsupportedStrategy, -1, finding{}) }
+
+// 1: three foreign writes of the partition within ten minutes: no write war.
+func contested(v *view) bool {
+	third := v.s.Overrides[2]
+	return v.enforce() && !third.IsZero() && !v.reached(third.Add(contestedWindow))
+}
+
+func blockContested(v *view) { v.block(ReasonPartitionContested, -1, finding{}) }
+
+// 1: the revision changes by itself: wait until it has held for a while.
+func unstable(v *view) bool {
+	return v.s.Rollout.Open() && v.s.Starts > 2 && !v.reached(v.s.Rollout.StartedAt.Add(flapWindow))
+}
+
+func blockUnstable(v *view) { v.block(ReasonRevisionUnstable, -1, finding{}) }
+
+// 2: Done is sticky: a pod that falls over later is nobody's rollout.
+func nothingToDo(v *view) bool { return !v.s.Rollout.Open() && !v.due() }
+
+func rest(v *view) {
+	switch v.s.Name {
+	case Waiting, Blocked:
+		v.emit(Event{Type: Settled, Reason: v.restReason()})
+	case Done:
+		v.release()
+	default:
+	}
+	v.park()
+}
+
+// 4: updatedReplicas == replicas alone is too early: until the revision is promoted a lost pod returns old.
+func complete(v *view) {
+	promoted := v.o.CurrentRevision == v.o.UpdateRevision && v.o.UpdatedReplicas == v.o.Replicas
+	if !promoted || len(v.o.Condemned) > 0 {
+		v.stalledWithout(ReasonNotPromoted)
+		return
+	}
+	e := Event{Type: RolloutCompleted, Reason: v.completedReason(), Revision: v.o.UpdateRevision}
+	if v.enforce() {
+		e = v.leaving(Parked, e)
+	}
+	v.emit(e)
+	v.setPartition()
+}
+
+// 6: what others released is a step all the same: the pods must be available before the next one.
+func releasedByOthers(v *view) bool {
+	return !v.s.Step.Open() && v.s.Rollout.Reason != ReasonBringUp && v.highestReleased() >= 0
+}
+
+// highestReleased is the highest released pod that this rollout has not finished, or -1.
+func (v *view) highestReleased() int {
+	for i := len(v.o.Pods) - 1; i >= 0 && v.released(i); i-- {
+		if !v.has(v.s.Finished, i) && !v.finished(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+func startExternalStep(v *view) {
+	why := ReasonExternal
+	if v.s.Rollout.Reason == ReasonAdopted {
+		why = ReasonAdopted
+	}
+	v.emit(v.leaving(v.o.Partition, v.about(v.highestReleased(), Event{Type: StepStarted, Reason: why})))
+}
+
+// 7: a recorded PodReplaced whose pod is still there was not carried out: no second event, whatever the clocks say.
+func repairUnfinished(v *view) bool {
+	return v.enforce() && v.s.Replace.UID != "" && v.unfinishedRepair() >= 0
+}
+
+func (v *view) unfinishedRepair() int {
+	if n := v.s.Replace.Ordinal; v.inRange(n) {
+		i := v.index(n)
+		if p := &v.o.Pods[i]; p.UID == v.s.Replace.UID && !p.Terminating && v.off(i) && !v.healthy(i) && v.replaceable(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+func repairAgain(v *view) {
+	v.intent = Intent{Kind: ReplacePod, Pod: v.o.Pods[v.unfinishedRepair()]}
+}
+
+// 7: a dead pod that would come back at the target is replaced where it stands, one at a time, once per target.
+func repairable(v *view) bool {
+	return v.enforce() && (!v.o.Paused || v.s.Step.Open()) && v.repairTarget() >= 0
+}
+
+// repairTarget is the pod to repair, or -1. The StatefulSet controller stops at the first unready pod under
+// OrderedReady: a higher one replaced first would never be created again, so the lowest comes first.
+func (v *view) repairTarget() int {
+	for i := range v.o.Pods {
+		if !v.o.Parallel && i > 0 && !v.healthy(i-1) || v.o.Parallel && v.anyTerminating() {
+			return -1
+		}
+		if v.dead(i) && v.off(i) && v.replaceable(i) && !v.has(v.s.Replaced, i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// replaceable: deleted, it would return at the target; and the StatefulSet controller does not do it by itself, as it
+// does for released pods under Parallel.
+func (v *view) replaceable(i int) bool {
+	if v.released(i) {
+		return !v.o.Parallel
+	}
+	return v.o.CurrentRevision == v.o.UpdateRevision
+}
+
+func (v *view) anyTerminating() bool {
+	for i := range v.o.Pods {
+		if v.o.Pods[i].Terminating {
+			return true
+		}
+	}
+	return false
+}
+
+func repair(v *view) {
+	i := v.repairTarget()
+	if !v.s.Step.Open() {
+		v.emit(v.leaving(v.o.Partition, v.about(i, Event{Type: StepStarted, Reason: ReasonRepair})))
+	}
+	v.emit(v.about(i, Event{Type: PodReplaced, Revision: v.o.UpdateRevision}))
+	v.intent = Intent{Kind: ReplacePod, Pod: v.o.Pods[i]}
+}
+
+// 8: a step is open and not complete. It goes on only past dead pods: when all of it is released, a pod of it is dead,
+// and there are dead pods right below it, which rule 12 then takes along.
+func stepInFlight(v *view) bool {
+	if !v.s.Step.Open() {
+		return false
+	}
+	anyDead, allReleased := false, true
+	for i := range v.unfinishedOfStep() {
+		anyDead = anyDead || v.dead(i)
+		allReleased = allReleased && v.released(i)
+	}
+	return !anyDead || !allReleased || v.deadRun() == "" || !v.enforce()
+}
+
+func watchStep(v *view) {
+	b := v.stepBlame()
+	switch {
+	case b.blocked:
+		v.block(b.finding.reason, b.index, b.finding)
+	case b.finding.reason != "":
+		v.hold(b.finding.reason, b.index, b.finding)
+	case v.s.Name == Blocked && v.causeGone():
+		v.emit(v.about(v.stepPod(), Event{Type: StepResumed}))
+	case v.s.Name == Stepping:
+		v.release()
+	}
+}
+
+// 9: pause stops steps, not the truth: a stalled pod is Blocked all the same.
+func paused(v *view) bool { return v.o.Paused }
+
+func holdPaused(v *view) {
+	if b := v.blame(v.allPods()); b.blocked || b.finding.reason.class().hard() {
+		v.judge(b)
+		return
+	}
+	v.hold(ReasonPaused, v.nextPod(), finding{})
+}
+
+// 10: the first pods of a new StatefulSet are not stepped.
+func bringUp(v *view) bool { return v.s.Rollout.Reason == ReasonBringUp }
+
+func watchBringUp(v *view) { v.judge(v.blame(v.allPods())) }
+
+// 11: the next pods are there already. If none is left below, only while the controller's own idea of the current
+// revision is another: at the target there is nothing to gain by going to 0.
+func alreadyUpdated(v *view) bool {
+	n := v.nextPod()
+	if !v.enforce() || n < 0 || !v.finished(n) {
+		return false
+	}
+	return v.skipTo() > 0 || v.o.CurrentRevision != v.o.UpdateRevision
+}
+
+func (v *view) skipTo() int {
+	to := v.nextPod()
+	for to > 0 && v.finished(to-1) {
+		to--
+	}
+	return to
+}
+
+func skip(v *view) {
+	var past []int32
+	for i := v.skipTo(); i <= v.nextPod(); i++ {
+		past = append(past, v.ordinal(i))
+	}
+	to := int32(v.skipTo()) //nolint:gosec // an index of replicas
+	if v.s.Partition != to {
+		v.emit(v.leaving(to, Event{Type: StepSkipped, Reason: ReasonAlreadyUpdated, Ordinals: OrdinalsOf(past...)}))
+	}
+	v.setPartition()
+}
+
+// 12: watched since its creation, no pod was ever Ready, nothing ever completed, and it is dead.
+func nothingToProtect(v *view) bool {
+	if !v.enforce() || v.s.Origin != OriginCreated || v.s.StableRevision != "" || v.nextPod() < 0 {
+		return false
+	}
+	dead := false
+	for i := range v.o.Pods {
+		if p := &v.o.Pods[i]; p.Present && !neverReady(p) {
+			return false
+		}
+		dead = dead || v.dead(i)
+	}
+	return dead
+}
+
+func releaseAll(v *view) {
+	v.startStep(ReasonNothingToProtect, 0)
+}
+
+// 12: the next pods are dead and another works: all of the run are released at once, over the health of the others.
+func nextPodsDead(v *view) bool {
+	return v.enforce() && v.deadRun() != "" && (len(v.o.Pods) == 1 || v.anyHealthy())
+}
+
+// deadRun is the contiguous run of dead pods that are next and not at the target.
+func (v *view) deadRun() Ordinals {
+	var run []int32
+	for i := v.nextPod(); i >= 0 && v.dead(i) && !v.atTarget(i); i-- {
+		if !v.o.Pods[i].Present && v.o.CurrentRevision == v.o.UpdateRevision {
+			break // it comes back at the target without being released
+		}
+		run = append(run, v.ordinal(i))
+	}
+	return OrdinalsOf(run...)
+}
+
+func (v *view) anyHealthy() bool {
+	for i := range v.o.Pods {
+		if v.healthy(i) {
+			return true
+		}
+	}
+	return false
+}
+
+func stepDead(v *view) {
+	v.startStep(ReasonPodDead, v.index(first(v.deadRun())))
+}
+
+// 12: an outage of a set that once worked is no licence.
+func totalOutage(v *view) bool {
+	if v.deadRun() == "" {
+		return false
+	}
+	for i := range v.o.Pods {
+		if !v.dead(i) {
+			return false
+		}
+	}
+	return true
+}
+
+func blockOutage(v *view) { v.block(ReasonTotalOutage, -1, finding{}) }
+
+// 14: the next pod is the only unhealthy one and has been unready for a while: replacing it hurts nobody.
+func onlyUnhealthyPod(v *view) bool {
+	n := v.nextPod()
+	if !v.enforce() || n < 0 || !v.off(n) || v.healthy(n) {
+		return false
+	}
+	for i := range v.o.Pods {
+		if i != n && !v.healthy(i) {
+			return false
+		}
+	}
+	return v.runsUnready(n)
+}
+
+// runsUnready: Running, staying, on a Ready node, and unready for flapWindow.
+func (v *view) runsUnready(i int) bool {
+	p := &v.o.Pods[i]
+	if p.Phase != "Running" || p.Terminating || p.NodeNotReady {
+		return false
+	}
+	since := v.o.Now
+	if !p.Ready && !p.ReadySince.IsZero() {
+		since = p.ReadySince
+	}
+	if v.named(i) && v.s.Clock.Named.Before(since) {
+		since = v.s.Clock.Named
+	}
+	return since.Before(v.o.Now) && v.reached(since.Add(flapWindow))
+}
+
+func stepUnhealthy(v *view) { v.startStep(ReasonOnlyUnhealthyPod, v.nextPod()) }
+
+// 14: otherwise no step while any pod is unhealthy (I4).
+func anyUnhealthy(v *view) bool { return !v.allHealthy() }
+
+func (v *view) allHealthy() bool {
+	for i := range v.o.Pods {
+		if !v.healthy(i) {
+			return false
+		}
+	}
+	return true
+}
+
+func holdUnhealthy(v *view) { v.judge(v.blame(v.allPods())) }
+
+// 16: the next pod is released.
+func podsLeft(v *view) bool { return v.nextPod() >= 0 }
+
+func step(v *view) {
+	if !v.enforce() {
+		v.hold(ReasonObserving, v.nextPod(), finding{})
+		return
+	}
+	v.startStep("", v.nextPod())
+}

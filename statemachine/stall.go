@@ -1,0 +1,241 @@
+package statemachine
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+)
+
+const (
+	// loopWindow is how short a run has to be for its end to count as one of a loop.
+	loopWindow = 10 * time.Minute
+	// firstRestart is how long the kubelet may take for the first restart of a container, which has no back-off.
+	firstRestart = 15 * time.Second
+	// longestBackOff is longer than the kubelet's longest pause between restarts (5 minutes).
+	longestBackOff = 6 * time.Minute
+)
+
+// finding is what is wrong with a pod. The zero finding means that nothing speaks against it yet.
+type finding struct {
+	reason Reason
+	what   string    // a phrase that follows the pod's name
+	detail string    // Kubernetes' own words
+	since  time.Time // the newest object time that proves it; zero if there is none
+	quiet  bool      // the ordinary course of a start: to be told only once it is late
+}
+
+// examine says what is wrong with a pod that is not healthy: the root cause before its effects.
+func examine(p *Pod, now time.Time) finding {
+	for _, look := range []func(*Pod, time.Time) finding{
+		nodeSilent, missing, terminating, ended, unscheduled, containers, unready,
+	} {
+		if f := look(p, now); f.reason != "" {
+			return f
+		}
+	}
+	return finding{}
+}
+
+// nodeSilent comes first: when a node goes silent its pods' statuses are old, and their deletion cannot finish.
+func nodeSilent(p *Pod, _ time.Time) finding {
+	if !p.Present || !p.NodeNotReady {
+		return finding{}
+	}
+	return finding{reason: ReasonNodeNotReady, what: fmt.Sprintf("is on node %s, which is not Ready", p.Node), since: p.NodeSince}
+}
+
+func missing(p *Pod, _ time.Time) finding {
+	if p.Present {
+		return finding{}
+	}
+	return finding{reason: ReasonPodMissing, what: "does not exist", quiet: true}
+}
+
+// terminating counts from deletionTimestamp, which already includes the grace period.
+func terminating(p *Pod, now time.Time) finding {
+	if !p.Terminating {
+		return finding{}
+	}
+	f := finding{reason: ReasonStuckTerminating, what: "is terminating", since: p.DeletionTime, quiet: true}
+	if now.After(p.DeletionTime) {
+		f.what, f.quiet = "should have ended", false
+		if len(p.Finalizers) > 0 {
+			f.what = fmt.Sprintf("is held by finalizer %s", p.Finalizers[0])
+		}
+	}
+	return f
+}
+
+func ended(p *Pod, _ time.Time) finding {
+	if p.Phase != "Failed" && p.Phase != "Succeeded" {
+		return finding{}
+	}
+	if p.Reason == string(ReasonEvicted) {
+		return finding{reason: ReasonEvicted, what: "was evicted", detail: p.Message}
+	}
+	return finding{reason: ReasonPodTerminated, what: "ended with phase " + p.Phase, detail: p.Reason, quiet: true}
+}
+
+func unscheduled(p *Pod, _ time.Time) finding {
+	switch {
+	case p.Node != "":
+		return finding{}
+	case p.ScheduledReason == string(ReasonSchedulingGated):
+		return finding{reason: ReasonSchedulingGated, what: "is held by a scheduling gate", detail: p.ScheduledMessage}
+	case p.ScheduledReason != "":
+		return finding{reason: ReasonUnschedulable, what: "fits on no node", detail: p.ScheduledMessage}
+	default:
+		return finding{reason: ReasonNotScheduled, what: "was not looked at by a scheduler", quiet: true}
+	}
+}
+
+// containers is the first container that cannot go on: they are in the order in which the kubelet starts them, so
+// that the first is the cause and the later ones wait for it.
+func containers(p *Pod, now time.Time) finding {
+	var soft finding
+	for i := range p.Containers {
+		f := container(p, &p.Containers[i], now)
+		if f.reason.class().hard() {
+			return f
+		}
+		if soft.reason == "" || soft.quiet && f.reason != "" && !f.quiet {
+			soft = f
+		}
+	}
+	return soft
+}
+
+func container(p *Pod, c *Container, now time.Time) finding {
+	if f := waiting(c); f.reason != "" {
+		return f
+	}
+	if f := crashing(p, c, now); f.reason != "" {
+		return f
+	}
+	if c.Init && !c.Sidecar && !c.RunningSince.IsZero() {
+		return finding{reason: ReasonInitNotFinished, what: fmt.Sprintf("is still running init container %s", c.Name), since: c.RunningSince}
+	}
+	return finding{}
+}
+
+// waitingReasons are the kubelet's tokens with what they say of the pod. PodInitializing is the effect of another
+// container, never a stall.
+var waitingReasons = map[Reason]string{
+	ReasonInvalidImageName: "has an invalid image name %q", ReasonErrImageNeverPull: "may not pull image %q",
+	ReasonErrImagePull: "cannot pull image %q", ReasonImagePullBackOff: "cannot pull image %q",
+	ReasonImageInspectError: "cannot read image %q", ReasonRegistryUnavailable: "cannot reach the registry of image %q",
+	ReasonSignatureValidation:   "has a bad signature on image %q",
+	ReasonCreateContainerConfig: "cannot be configured", ReasonCreateContainer: "cannot be created",
+	ReasonRunContainerError: "cannot start", ReasonStartError: "cannot start", ReasonPostStartHookError: "fails in its postStart hook",
+}
+
+func waiting(c *Container) finding {
+	token, _, _ := strings.Cut(c.Waiting, ":") // older kubelets put a whole sentence here
+	token = strings.TrimRightFunc(strings.TrimSpace(token), func(r rune) bool { return !unicode.IsLetter(r) })
+	reason := Reason(token)
+	switch reason {
+	case "", "PodInitializing", ReasonCrashLoopBackOff:
+		return finding{}
+	case "ContainerCreating":
+		return finding{reason: ReasonVolumeNotReady, what: "waits for volumes or network" + in(c), quiet: true}
+	}
+	what, known := waitingReasons[reason]
+	if !known {
+		return finding{reason: ReasonUnknown, what: fmt.Sprintf("waits with %s%s", cut(token, 64), in(c)), detail: c.WaitingMessage}
+	}
+	if strings.Contains(what, "%q") {
+		what = fmt.Sprintf(what, cut(c.Image, 80))
+	}
+	return finding{reason: reason, what: what + in(c), detail: lastClause(c.WaitingMessage)}
+}
+
+// crashing judges by restarts and lastState: waiting CrashLoopBackOff is often published for a moment only, and
+// between two exits a container may be Ready.
+func crashing(p *Pod, c *Container, now time.Time) finding {
+	exit := c.Terminated
+	if exit == nil {
+		exit = c.Last
+	}
+	if c.Init && !c.Sidecar && c.Terminated != nil && c.Terminated.Code == 0 {
+		return finding{} // it did what it had to
+	}
+	switch {
+	case exit == nil && c.Waiting == string(ReasonCrashLoopBackOff):
+		exit = &Exit{}
+	case exit == nil:
+		return finding{}
+	case c.Terminated != nil && stays(c, now):
+		return finding{reason: ReasonContainerTerminated, what: fmt.Sprintf("has an ended container %s, exit code %d,", c.Name, exit.Code), since: exit.FinishedAt}
+	case c.Terminated == nil && c.Waiting != string(ReasonCrashLoopBackOff) && !loops(c, exit, now):
+		return finding{}
+	}
+	f := finding{reason: ReasonCrashLoopBackOff, detail: exit.Message, since: exit.FinishedAt}
+	if c.Restarts >= 3 {
+		f.reason = ReasonRestartLoop
+	}
+	if r := Reason(exit.Reason); r.class() == classCrash {
+		f.reason = r
+	}
+	f.what = fmt.Sprintf("keeps exiting%s, exit code %d, restarts: %d,", in(c), exit.Code, c.Restarts)
+	if c.Restarts > 0 && exit.StartedAt.After(p.Created) { // the run that ended was itself a restart
+		f.since = exit.StartedAt
+	}
+	return f
+}
+
+// stays reports whether a container that ended will not be restarted.
+func stays(c *Container, now time.Time) bool {
+	rest := longestBackOff
+	if c.Restarts == 0 {
+		rest = firstRestart
+	}
+	return now.Sub(c.Terminated.FinishedAt) > rest
+}
+
+// loops reports whether a container that runs now belongs to a loop: it has just been restarted, and the run before
+// was short and a restart too. A restart in the life of an old pod is not a loop.
+func loops(c *Container, last *Exit, now time.Time) bool {
+	return c.Restarts >= 2 && now.Sub(last.FinishedAt) < flapWindow && last.FinishedAt.Sub(last.StartedAt) < loopWindow
+}
+
+func unready(p *Pod, _ time.Time) finding {
+	if !p.Ready && allReady(p) && len(p.UnsetGates) > 0 {
+		return finding{reason: ReasonReadinessGate, what: "waits for readiness gate " + p.UnsetGates[0], since: p.ReadySince}
+	}
+	f := finding{reason: ReasonNotReady, what: "is not ready", since: p.ReadySince}
+	if p.Ready {
+		return finding{reason: ReasonNotReady, what: "is ready, but not for long enough,", since: p.ReadySince, quiet: true}
+	}
+	for i := range p.Containers {
+		if c := &p.Containers[i]; !c.Ready && (!c.Init || c.Sidecar) {
+			f.what += in(c)
+			break
+		}
+	}
+	return f
+}
+
+func allReady(p *Pod) bool {
+	for i := range p.Containers {
+		if c := &p.Containers[i]; !c.Ready && (!c.Init || c.Sidecar) {
+			return false
+		}
+	}
+	return len(p.Containers) > 0
+}
+
+func in(c *Container) string {
+	if c.Init {
+		return fmt.Sprintf(" (init container %s)", c.Name)
+	}
+	return fmt.Sprintf(" (container %s)", c.Name)
+}
+
+// lastClause is the part of a kubelet's message that says why; what comes before repeats the image name.
+func lastClause(message string) string {
+	if i := strings.LastIndex(message, ": "); i >= 0 {
+		return message[i+2:]
+	}
+	return message
+}
