@@ -28,7 +28,7 @@ var rules = []rule{
 	{name: "12 total outage", when: totalOutage, then: blockOutage},
 	{name: "14 only unhealthy pod", when: onlyUnhealthyPod, then: stepUnhealthy},
 	{name: "14 pod unhealthy", when: anyUnhealthy, then: holdUnhealthy},
-	{name: "16 next step", when: podsLeft, then: step},
+	{name: "16 next step", when: otherwise, then: step},
 }
 
 // 1: with OnDelete and Recreate the partition means nothing.
@@ -352,10 +352,14 @@ func (v *view) allHealthy() bool {
 
 func holdUnhealthy(v *view) { v.judge(v.blame(v.allPods())) }
 
-// 16: the next pod is released.
-func podsLeft(v *view) bool { return v.nextPod() >= 0 }
+// 16: nothing speaks against it: the next pod is released. One is left: with the partition at 0 and every pod healthy,
+// rule 4 or rule 6 has matched.
+func otherwise(*view) bool { return true }
 
 func step(v *view) {
+	if v.nextPod() < 0 {
+		return
+	}
 	if !v.enforce() {
 		v.hold(ReasonObserving, v.nextPod(), finding{})
 		return

@@ -114,6 +114,8 @@ func (s *script) set(args []datadriven.CmdArg) error {
 			s.o.UID, s.o.Created = v, s.o.Now
 		case "gen":
 			s.o.Generation = int64(n)
+		case "digest":
+			s.o.TemplateDigest, s.o.TemplateRevision = v, v
 		case "observed":
 			s.o.ObservedGeneration = int64(n)
 		case "mode":
