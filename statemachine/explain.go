@@ -157,9 +157,9 @@ func (v *view) explainStall(why Reason, i int, f finding) string {
 		return fit(fmt.Sprintf("%s would be next, but Pawl only observes.", v.pod(i)), "",
 			fmt.Sprintf(" Let Pawl step: kubectl label sts %s -n %s pawl.dev/mode=Enforce --overwrite", v.o.Name, v.o.Namespace))
 	case i < 0:
-		return fit(reasons[why].means+v.sinceHeld(why, -1), "", next)
+		return fit(fmt.Sprintf("%s Since %s.", reasons[why].means, v.clock(v.heldSince(why))), "", next)
 	case why == ReasonSupersededPodStuck:
-		return fit(fmt.Sprintf("%s is dead at %s%s and is not next.", v.pod(i), v.o.Pods[i].Revision, v.sinceHeld(why, i)), "",
+		return fit(fmt.Sprintf("%s is dead at %s since %s and is not next.", v.pod(i), v.o.Pods[i].Revision, v.clock(v.deadSince(i))), "",
 			fmt.Sprintf(" Delete it; it returns at %s: kubectl delete pod %s -n %s", v.o.CurrentRevision, v.pod(i), v.o.Namespace))
 	}
 	switch n := v.nextPod(); {
@@ -179,11 +179,23 @@ func (v *view) stallStart(why Reason, i int, f finding) time.Time {
 	return v.stalledSince(i, f)
 }
 
-func (v *view) sinceHeld(why Reason, i int) string {
-	if h := v.s.Hold; h.Reason == why && h.Ordinal == v.ordinalOrNone(i) {
-		return " Since " + v.clock(h.Changed) + "."
+// heldSince is when a reason that is about no pod was first told.
+func (v *view) heldSince(why Reason) time.Time {
+	if h := v.s.Hold; h.Reason == why && h.Ordinal == noOrdinal {
+		return h.Changed
 	}
-	return ""
+	return v.o.Now
+}
+
+// deadSince is when the pod was first named, or is known to be as it is.
+func (v *view) deadSince(i int) time.Time {
+	if v.named(i) {
+		return v.s.Clock.Named
+	}
+	if t := v.factTime(i); !t.IsZero() {
+		return t
+	}
+	return v.o.Now
 }
 
 func (v *view) pausedBy() string {

@@ -1,0 +1,188 @@
+package statemachine
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+//go:generate go test . -run TestDocs -docs
+
+var writeDocs = flag.Bool("docs", false, "write the generated parts of README.md and docs/")
+
+// TestDocs holds the generated documentation against the tables of this package.
+func TestDocs(t *testing.T) {
+	for file, parts := range map[string]map[string]string{
+		"../README.md":        {"diagram": diagram()},
+		"../docs/concepts.md": {"diagram": diagram()},
+		"../docs/events.md":   {"events": eventTable()},
+		"../docs/reasons.md":  {"reasons": reasonTable()},
+	} {
+		t.Run(file, func(t *testing.T) {
+			g := NewWithT(t)
+			text, err := os.ReadFile(file)
+			g.Expect(err).NotTo(HaveOccurred())
+			want := string(text)
+			for name, content := range parts {
+				want = splice(g, want, name, content)
+			}
+			if *writeDocs {
+				g.Expect(os.WriteFile(file, []byte(want), 0o644)).To(Succeed()) //nolint:gosec // documentation is for everybody
+				return
+			}
+			g.Expect(string(text)).To(Equal(want), "run make generate")
+		})
+	}
+}
+
+// splice replaces what stands between the two markers of this name.
+func splice(g Gomega, text, name, content string) string {
+	begin, end := "<!-- generated: "+name+" -->\n", "<!-- end of "+name+" -->"
+	head, rest, found := strings.Cut(text, begin)
+	g.Expect(found).To(BeTrue(), "marker %q", begin)
+	_, tail, found := strings.Cut(rest, end)
+	g.Expect(found).To(BeTrue(), "marker %q", end)
+	return head + begin + content + end + tail
+}
+
+// diagram draws the moves between states; events that stay are left out.
+func diagram() string {
+	var order [][2]StateName
+	moves := map[[2]StateName][]string{}
+	for _, l := range table {
+		for _, from := range l.from {
+			if l.to == same || l.to == from {
+				continue
+			}
+			key := [2]StateName{from, l.to}
+			if moves[key] == nil {
+				order = append(order, key)
+			}
+			moves[key] = append(moves[key], string(l.event))
+		}
+	}
+	var b strings.Builder
+	b.WriteString("```mermaid\nstateDiagram-v2\n")
+	for _, key := range order {
+		from := string(key[0])
+		if key[0] == New {
+			from = "[*]"
+		}
+		fmt.Fprintf(&b, "    %s --> %s: %s\n", from, key[1], strings.Join(moves[key], ", "))
+	}
+	b.WriteString("```\n")
+	return b.String()
+}
+
+func eventTable() string {
+	var b strings.Builder
+	b.WriteString("| event | may happen in | leads to | meaning |\n|---|---|---|---|\n")
+	for _, l := range table {
+		var from []string
+		for _, s := range l.from {
+			from = append(from, string(s))
+		}
+		in, to := strings.Join(from, ", "), string(l.to)
+		switch len(l.from) {
+		case len(anyState):
+			in = "any state"
+		case len(anyState) + 1:
+			in = "any state, or none yet"
+		}
+		if l.to == same {
+			to = "the same state"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", l.event, in, to, eventMeaning[l.event])
+	}
+	return b.String()
+}
+
+var eventMeaning = map[EventType]string{
+	Adopted:             "Pawl began to watch this StatefulSet, another one of this name, or in another mode. The partition is parked.",
+	RolloutStarted:      "All pods are to be brought to one revision. A new number; ends a rollout that was not finished. The partition is parked.",
+	StepStarted:         "Pods were released: the partition is lowered for them. Or a pod is repaired where it stands, with the partition unchanged.",
+	StepCompleted:       "The pods of the step are at the revision and available.",
+	StepAborted:         "The step is no longer in effect; the reason says why.",
+	StepSkipped:         "The partition is lowered past pods that are at the revision and available already.",
+	PodReplaced:         "Pawl deletes a dead pod so that it comes back at the target, once per pod and target.",
+	RevisionRestored:    "status.currentRevision of a StatefulSet that was created again is set back.",
+	PartitionParked:     "The partition is raised so that no pod moves before its turn.",
+	Scaled:              "spec.replicas or spec.ordinals.start changed.",
+	PartitionOverridden: "Someone else wrote the partition.",
+	PodRegressed:        "A pod that was finished in this rollout came back at an older revision.",
+	Held:                "Why the next step waits, or what the pod in flight is stuck on. It starts the pod's clocks.",
+	Released:            "What held the step is gone. With the reason FirstReady: the first pod of a new StatefulSet was Ready.",
+	BlockedEvent:        "Nothing goes on without help.",
+	Unblocked:           "The cause is gone; no step is open.",
+	StepResumed:         "The cause is gone; a step is open.",
+	Settled:             "There is nothing to do after all.",
+	RolloutCompleted:    "Every pod is at the revision and available. The partition is parked; the revision is the stable one now.",
+	Abandoned:           "The StatefulSet is being deleted, or its label is gone.",
+}
+
+// blockedWhen says when a reason of this class is Blocked.
+var blockedWhen = map[class]string{
+	classNone: "never", classTerminal: "at once", classPull: "after the grace", classCrash: "after the grace",
+	classConfig: "after the grace", classEnded: "after the grace", classSoft: "after the progress deadline",
+}
+
+func reasonTable() string {
+	var names []Reason
+	for r := range reasons {
+		names = append(names, r)
+	}
+	slices.Sort(names)
+	var b strings.Builder
+	b.WriteString("| reason | Blocked | meaning | what to do |\n|---|---|---|---|\n")
+	for _, r := range names {
+		next := reasons[r].next
+		if next == "" {
+			next = "Nothing."
+		}
+		fmt.Fprintf(&b, "| <a id=\"%s\"></a>%s | %s | %s | %s |\n", strings.ToLower(string(r)), r, blockedWhen[reasons[r].class], reasons[r].means, next)
+	}
+	return b.String()
+}
+
+// Every event and every reason is explained, and what to do is one imperative sentence with an end.
+func TestEveryReasonIsExplained(t *testing.T) {
+	for r, line := range reasons {
+		t.Run(string(r), func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(string(r)).To(MatchRegexp(`^[A-Z][A-Za-z0-9]{0,63}$`))
+			g.Expect(line.means).To(HaveSuffix("."))
+			if line.class != classNone {
+				g.Expect(line.next).To(MatchRegexp(`^[A-Z].*\.$`), "a stall says what to do")
+			}
+		})
+	}
+	for _, l := range table {
+		NewWithT(t).Expect(eventMeaning).To(HaveKey(l.event))
+	}
+}
+
+// Every stall message names the pod, has an absolute time, stays short and ends in what to do, whatever the kubelet says.
+func TestStallMessages(t *testing.T) {
+	long := strings.Repeat("very long words of a kubelet ", 200)
+	for r := range reasons {
+		if r.class() == classNone {
+			continue
+		}
+		t.Run(string(r), func(t *testing.T) {
+			g := NewWithT(t)
+			s := newScript()
+			s.o.Name = strings.Repeat("d", 52)
+			v := &view{o: &s.o, s: State{}.free()}
+			msg := v.explainStall(r, 2, finding{reason: r, what: "has trouble (container mysqld)", detail: long})
+			g.Expect(len([]rune(msg))).To(BeNumerically("<=", maxMessage), msg)
+			g.Expect(msg).To(HavePrefix(s.o.Name + "-2 "))
+			g.Expect(msg).To(MatchRegexp(`\d\d:\d\d:\d\dZ`))
+			g.Expect(msg).NotTo(ContainSubstring("\n"))
+		})
+	}
+}
