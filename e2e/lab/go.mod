@@ -1,0 +1,3 @@
+module pawl.dev/pawl/e2e/lab
+
+go 1.26
