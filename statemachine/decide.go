@@ -148,7 +148,8 @@ func (v *view) about(i int, e Event) Event {
 	return e
 }
 
-func (v *view) enforce() bool { return v.o.Mode == ModeEnforce }
+// enforce reports whether Pawl may write. With OnDelete and Recreate there is no partition to write.
+func (v *view) enforce() bool { return v.o.Mode == ModeEnforce && v.o.Strategy == rollingUpdate }
 
 // effective is the partition as people read it: parked means that all pods are held back.
 func (v *view) effective() int { return min(int(v.o.Partition), len(v.o.Pods)) }

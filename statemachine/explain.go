@@ -2,9 +2,7 @@ package statemachine
 
 import (
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // maxMessage is the length of the longest message, in characters: a few lines on a terminal.
@@ -147,69 +145,6 @@ func (v *view) explainAbandoned(e Event) string {
 	}
 }
 
-// explainStall says what is wrong, since when, and in one imperative what to do.
-func (v *view) explainStall(why Reason, i int, f finding) string {
-	next := " " + reasons[why].next
-	switch {
-	case why == ReasonPaused:
-		return fit(v.pausedBy(), "", fmt.Sprintf(` Resume: kubectl patch rp %s -n %s --type=merge -p '{"spec":{"paused":false}}'`, v.o.Name, v.o.Namespace))
-	case why == ReasonObserving:
-		return fit(fmt.Sprintf("%s would be next, but Pawl only observes.", v.pod(i)), "",
-			fmt.Sprintf(" Let Pawl step: kubectl label sts %s -n %s pawl.dev/mode=Enforce --overwrite", v.o.Name, v.o.Namespace))
-	case i < 0:
-		return fit(fmt.Sprintf("%s Since %s.", reasons[why].means, v.clock(v.heldSince(why))), "", next)
-	case why == ReasonSupersededPodStuck:
-		return fit(fmt.Sprintf("%s is dead at %s since %s and is not next.", v.pod(i), v.o.Pods[i].Revision, v.clock(v.deadSince(i))), "",
-			fmt.Sprintf(" Delete it; it returns at %s: kubectl delete pod %s -n %s", v.o.CurrentRevision, v.pod(i), v.o.Namespace))
-	}
-	switch n := v.nextPod(); {
-	case v.enforce() && why.class().hard() && v.off(i) && (v.replaceable(i) && !v.has(v.s.Replaced, i) || v.s.Origin == OriginCreated):
-		next = " Wait: it is replaced when its grace is over."
-	case !v.has(v.s.Step.Ordinals, i) && !v.atTarget(i) && n >= 0 && n != i && v.s.Rollout.Reason != ReasonBringUp:
-		next = fmt.Sprintf(" Heal %s; %s waits for it.", v.pod(i), v.pod(v.nextPod()))
-	}
-	return fit(fmt.Sprintf("%s %s since %s", v.pod(i), f.what, v.clock(v.stallStart(why, i, f))), f.detail, next)
-}
-
-// stallStart is when the stall that is about to be told began.
-func (v *view) stallStart(why Reason, i int, f finding) time.Time {
-	if c := v.s.Clock; v.named(i) && c.Reason.class() == why.class() {
-		return c.Since
-	}
-	return v.stalledSince(i, f)
-}
-
-// heldSince is when a reason that is about no pod was first told.
-func (v *view) heldSince(why Reason) time.Time {
-	if h := v.s.Hold; h.Reason == why && h.Ordinal == noOrdinal {
-		return h.Changed
-	}
-	return v.o.Now
-}
-
-// deadSince is when the pod was first named, or is known to be as it is.
-func (v *view) deadSince(i int) time.Time {
-	if v.named(i) {
-		return v.s.Clock.Named
-	}
-	if t := v.factTime(i); !t.IsZero() {
-		return t
-	}
-	return v.o.Now
-}
-
-func (v *view) pausedBy() string {
-	by := ""
-	if v.o.PausedBy != "" {
-		by = " by " + v.o.PausedBy
-	}
-	next := ""
-	if n := v.nextPod(); n >= 0 {
-		next = fmt.Sprintf(" %s is next.", v.pod(n))
-	}
-	return fmt.Sprintf("Paused%s since %s.%s", by, v.clock(v.o.Now), next)
-}
-
 // whatFollows names the pod that comes after these ordinals.
 func (v *view) whatFollows(after Ordinals) string {
 	for i := len(v.o.Pods) - 1; i >= 0; i-- {
@@ -226,64 +161,4 @@ func (v *view) runs(o Ordinals) string {
 		return v.podsOf(o) + " is"
 	}
 	return v.podsOf(o) + " are"
-}
-
-// podsOf names the pods of a set: "db-2", or "db-0-2" for several.
-func (v *view) podsOf(o Ordinals) string {
-	if o.Len() <= 1 {
-		return v.o.Name + "-" + string(o)
-	}
-	return fmt.Sprintf("%s-{%s}", v.o.Name, o)
-}
-
-func pods(n int) string {
-	if n == 1 {
-		return "1 pod"
-	}
-	return fmt.Sprintf("%d pods", n)
-}
-
-// partition is a partition as people read it.
-func (v *view) partition(p int32) string {
-	if p == Parked {
-		return "parked"
-	}
-	return fmt.Sprint(p)
-}
-
-// clock is an absolute time, with the date where it is not today's.
-func (v *view) clock(t time.Time) string {
-	if t.Format(time.DateOnly) != v.o.Now.Format(time.DateOnly) {
-		return t.UTC().Format("2006-01-02T15:04:05Z")
-	}
-	return t.UTC().Format("15:04:05Z")
-}
-
-// fit joins what is wrong, Kubernetes' own words and what to do to at most maxMessage characters. The words are cut
-// first; what to do is never cut as long as anything else is left.
-func fit(what, detail, next string) string {
-	detail = strings.Join(strings.Fields(detail), " ")
-	room := maxMessage - length(what) - length(next) - len(": .")
-	switch {
-	case detail != "" && room >= 12:
-		detail = strings.TrimRight(cut(detail, room), ".")
-		what += ": " + detail + "."
-	case next != "" && !strings.ContainsRune(".:, ", rune(what[len(what)-1])):
-		what += "."
-	}
-	if over := length(what) + length(next) - maxMessage; over > 0 {
-		what = cut(what, max(length(what)-over, 1))
-	}
-	return cut(what+next, maxMessage)
-}
-
-func length(s string) int { return utf8.RuneCountInString(s) }
-
-// cut shortens a text to n characters.
-func cut(s string, n int) string {
-	if length(s) <= n {
-		return s
-	}
-	runes := []rune(s)
-	return string(runes[:n-1]) + "…"
 }

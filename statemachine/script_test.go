@@ -122,6 +122,9 @@ func (s *script) set(args []datadriven.CmdArg) error {
 			s.o.Mode = Mode(v)
 		case "strategy":
 			s.o.Strategy = v
+			if v != rollingUpdate {
+				s.o.Partition = 0 // the API server drops the block
+			}
 			s.touch()
 		case "parallel":
 			s.o.Parallel = true

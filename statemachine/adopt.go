@@ -1,0 +1,104 @@
+package statemachine
+
+import "time"
+
+// left: the StatefulSet is being deleted or its label is gone.
+func left(v *view) bool {
+	if !v.o.Deleting && v.o.Mode != ModeOff {
+		return false
+	}
+	if v.s.Name != New && v.o.UID == v.s.UID && v.s.Mode != ModeOff {
+		v.leave()
+	}
+	if v.s.Mode == ModeOff && v.s.Reason == ReasonUnmanaged && v.o.Strategy == rollingUpdate && v.unwritten() {
+		v.intent = Intent{Kind: SetPartition, Partition: v.s.Partition}
+	}
+	return true
+}
+
+// leave hands the StatefulSet back: finished, it gets partition 0, as it would have without Pawl; in the middle of a
+// rollout it is left as it is, because partition 0 would release every pod at once.
+func (v *view) leave() {
+	if v.o.Deleting {
+		v.emit(Event{Type: Abandoned, Reason: ReasonDeleted})
+		return
+	}
+	e := Event{Type: Abandoned, Reason: ReasonUnmanaged}
+	if v.s.Mode == ModeEnforce && v.o.Strategy == rollingUpdate && v.s.Name == Done && !v.due() && v.o.Partition > 0 {
+		e = v.leaving(0, e)
+	}
+	v.emit(e)
+}
+
+// adopted: first sight, another StatefulSet of this name, or another mode.
+func adopted(v *view) bool {
+	var e Event
+	switch {
+	case v.s.Name == New:
+		e.Origin = v.origin()
+		e.Reason = ReasonFirstSeen
+		if e.Origin != OriginFirstSeen {
+			e.Reason = ReasonCreated
+		}
+	case v.o.UID != v.s.UID:
+		e.Origin, e.Reason = OriginRecreated, ReasonRecreated
+	case v.o.Mode != v.s.Mode:
+		e.Origin, e.Reason = v.s.Origin, ReasonModeChanged
+	default:
+		return false
+	}
+	e.Type, e.StatefulSetUID, e.Mode = Adopted, v.o.UID, v.o.Mode
+	e.TemplateDigest, e.Replicas, e.Start = v.o.TemplateDigest, &v.o.Replicas, &v.o.Start
+	e.StableRevision, e.Number = v.s.StableRevision, v.s.Rollout.Number
+	e.Ordinals = v.atTargetNow()
+	if v.settled() {
+		e.Revision = v.o.UpdateRevision
+		if e.Origin == OriginFirstSeen && v.allFinished() {
+			e.StableRevision = e.Revision
+		}
+	}
+	to := v.o.Partition
+	if v.enforce() {
+		to = v.parkAt()
+		if e.Reason == ReasonCreated {
+			to = Parked // there is no pod yet that could lose anything
+		}
+	}
+	v.emit(v.leaving(max(to, v.o.Partition), e))
+	return false
+}
+
+// origin tells a StatefulSet that was just created, so that nothing it ever had can be lost, from one that was there
+// before Pawl. In doubt it was there before.
+func (v *view) origin() Origin {
+	if v.o.ObservedGeneration == 0 || v.o.CurrentRevision == "" {
+		return OriginCreated
+	}
+	if v.o.Now.Sub(v.o.Created) > time.Minute {
+		return OriginFirstSeen
+	}
+	seen := OriginCreated
+	for i := range v.o.Pods {
+		switch p := &v.o.Pods[i]; {
+		case !p.Present:
+		case p.Created.Before(v.o.Created):
+			return OriginFirstSeen // orphans of an earlier one
+		case !neverReady(p):
+			seen = OriginCameUp
+		}
+	}
+	return seen
+}
+
+// settled: the status is current and nothing of an update can be seen.
+func (v *view) settled() bool {
+	if v.o.Generation != v.o.ObservedGeneration || v.o.UpdateRevision == "" || v.o.CurrentRevision != v.o.UpdateRevision {
+		return false
+	}
+	for i := range v.o.Pods {
+		if v.off(i) {
+			return false
+		}
+	}
+	return true
+}

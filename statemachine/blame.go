@@ -1,0 +1,106 @@
+package statemachine
+
+import "iter"
+
+// blame is who stands in the way.
+type blame struct {
+	index   int
+	finding finding
+	blocked bool // past its grace or its deadline
+}
+
+func (v *view) allPods() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range v.o.Pods {
+			if !v.healthy(i) && !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// blame looks for the culprit among pods that are not as they should be: hard before soft, past its time before not
+// yet, the lowest first, because the StatefulSet controller stops there.
+func (v *view) blame(candidates iter.Seq[int]) blame {
+	best, rank := blame{index: -1}, 0
+	for i := range candidates {
+		f := v.finding(i)
+		hard, late := v.hardStalled(i), v.late(i)
+		r := 1
+		switch {
+		case hard:
+			r = 5
+		case late:
+			r = 4
+		case f.reason.class().hard():
+			r = 3
+		case f.reason != "" && !f.quiet:
+			r = 2
+		}
+		if f.reason == "" {
+			f = finding{reason: ReasonUnknown, what: "has not been replaced by the StatefulSet controller"}
+		}
+		if r > rank {
+			best, rank = blame{index: i, finding: f, blocked: r >= 4}, r
+		}
+	}
+	best.finding.quiet = rank == 1
+	return best
+}
+
+// judge holds or blocks the next step for an unhealthy pod in the way.
+func (v *view) judge(b blame) {
+	if b.index < 0 {
+		v.release()
+		return
+	}
+	if b.blocked && v.superseded(b.index) && v.dead(b.index) {
+		b.finding.reason = ReasonSupersededPodStuck
+	}
+	if b.blocked {
+		v.block(b.finding.reason, b.index, b.finding)
+		return
+	}
+	if b.finding.quiet {
+		b.finding.reason = ReasonStarting
+	}
+	v.hold(b.finding.reason, b.index, b.finding)
+}
+
+// unfinishedOfStep yields the pods of the open step that are not at the target and healthy yet, lowest first.
+func (v *view) unfinishedOfStep() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for n := range v.s.Step.Ordinals.All() {
+			if v.inRange(n) && !v.finished(v.index(n)) && !yield(v.index(n)) {
+				return
+			}
+		}
+	}
+}
+
+// stepBlame is what the open step is stuck on. The culprit is the pod at which the StatefulSet controller stops: under
+// OrderedReady any unhealthy one below, and as long as the open one is Ready off target any unhealthy one at all;
+// under Parallel any, while the open one is Ready off target or absent.
+func (v *view) stepBlame() blame {
+	top, waits := 0, false
+	for i := range v.unfinishedOfStep() {
+		top = max(top, i)
+		if v.healthy(i) {
+			top = len(v.o.Pods)
+		}
+		waits = waits || !v.o.Parallel || v.healthy(i) || !v.o.Pods[i].Present
+	}
+	b := v.blame(func(yield func(int) bool) {
+		for i := range v.o.Pods {
+			mine := v.has(v.s.Step.Ordinals, i) && !v.finished(i)
+			others := waits && (i < top || v.o.Parallel) && !v.healthy(i)
+			if (mine || others) && !yield(i) {
+				return
+			}
+		}
+	})
+	if !b.blocked && b.finding.quiet {
+		b.finding = finding{} // the ordinary course of a start
+	}
+	return b
+}

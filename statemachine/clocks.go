@@ -1,0 +1,112 @@
+package statemachine
+
+import "time"
+
+// hardStalled: a finding that does not heal by waiting, past its grace.
+func (v *view) hardStalled(i int) bool {
+	f := v.finding(i)
+	switch {
+	case f.reason.class() == classTerminal:
+		return true
+	case f.reason.class().hard():
+		since := v.stalledSince(i, f)
+		return since.Before(v.o.Now) && v.reached(since.Add(v.o.StallGrace)) // a clock that begins now has no alarm yet
+	default:
+		return false
+	}
+}
+
+// finding is what is wrong with this pod; the zero finding if it is healthy.
+func (v *view) finding(i int) finding {
+	if v.healthy(i) {
+		return finding{}
+	}
+	return examine(&v.o.Pods[i], v.o.Now)
+}
+
+// stalledSince is when the clock of a finding started: with the Held that names the pod with a reason of this class,
+// or else, when Pawl did not see it begin, with the newest object time that proves it.
+func (v *view) stalledSince(i int, f finding) time.Time {
+	since := v.o.Now
+	if f.since.After(v.floor(i)) && f.since.Before(since) {
+		since = f.since
+	}
+	if c := v.s.Clock; v.named(i) && c.Reason.class() == f.reason.class() && c.Since.Before(since) {
+		since = c.Since
+	}
+	return since
+}
+
+// floor is the newest progress: no clock of this pod began before it.
+func (v *view) floor(i int) time.Time {
+	t := v.s.Rollout.StartedAt
+	if v.s.LastCompleted.After(t) {
+		t = v.s.LastCompleted
+	}
+	if v.has(v.s.Step.Ordinals, i) && v.s.Step.StartedAt.After(t) {
+		t = v.s.Step.StartedAt
+	}
+	return t
+}
+
+// late: past the progress deadline without being finished. The clock belongs to the ordinal: restarts, new uids and
+// flips reset nothing.
+func (v *view) late(i int) bool {
+	var start time.Time
+	switch {
+	case v.has(v.s.Step.Ordinals, i):
+		start = v.s.Step.StartedAt
+	default:
+		if v.named(i) {
+			start = v.s.Clock.Named
+		}
+		if t := v.factTime(i); t.After(v.floor(i)) && (start.IsZero() || t.Before(start)) {
+			start = t
+		}
+	}
+	if start.IsZero() {
+		return false
+	}
+	if p := &v.o.Pods[i]; p.Terminating && p.DeletionTime.After(start) {
+		start = p.DeletionTime // its grace period is its own
+	}
+	return v.reached(start.Add(v.o.ProgressDeadline))
+}
+
+// named reports whether it is this pod whose clock runs.
+func (v *view) named(i int) bool { return v.s.Clock.Ordinal == v.ordinal(i) }
+
+// factTime is the object time since when a pod in the way is known to be so; zero if no object tells.
+func (v *view) factTime(i int) time.Time {
+	p := &v.o.Pods[i]
+	switch {
+	case p.Terminating:
+		return p.DeletionTime
+	case p.Present && !p.Ready && !p.ReadySince.IsZero():
+		return p.ReadySince
+	case p.Present && !p.Ready:
+		return p.Created
+	default:
+		return time.Time{}
+	}
+}
+
+// quietSince is the newest object time at which anything happened to the pod.
+func quietSince(p *Pod) time.Time {
+	t := p.Created
+	later := func(u time.Time) {
+		if u.After(t) {
+			t = u
+		}
+	}
+	later(p.ReadySince)
+	for i := range p.Containers {
+		later(p.Containers[i].RunningSince)
+		for _, e := range []*Exit{p.Containers[i].Terminated, p.Containers[i].Last} {
+			if e != nil {
+				later(e.FinishedAt)
+			}
+		}
+	}
+	return t
+}

@@ -1,0 +1,55 @@
+package statemachine
+
+import (
+	"fmt"
+	"time"
+)
+
+// crashing judges by restarts and lastState: waiting CrashLoopBackOff is often published for a moment only, and
+// between two exits a container may be Ready.
+func crashing(p *Pod, c *Container, now time.Time) finding {
+	exit := c.Terminated
+	if exit == nil {
+		exit = c.Last
+	}
+	if c.Init && !c.Sidecar && c.Terminated != nil && c.Terminated.Code == 0 {
+		return finding{} // it did what it had to
+	}
+	switch {
+	case exit == nil && c.Waiting == string(ReasonCrashLoopBackOff):
+		exit = &Exit{}
+	case exit == nil:
+		return finding{}
+	case c.Terminated != nil && stays(c, now):
+		return finding{reason: ReasonContainerTerminated, what: fmt.Sprintf("has an ended container %s, exit code %d,", c.Name, exit.Code), since: exit.FinishedAt}
+	case c.Terminated == nil && c.Waiting != string(ReasonCrashLoopBackOff) && !loops(c, exit, now):
+		return finding{}
+	}
+	f := finding{reason: ReasonCrashLoopBackOff, detail: exit.Message, since: exit.FinishedAt}
+	if c.Restarts >= 3 {
+		f.reason = ReasonRestartLoop
+	}
+	if r := Reason(exit.Reason); r.class() == classCrash {
+		f.reason = r
+	}
+	f.what = fmt.Sprintf("keeps exiting%s, exit code %d, restarts: %d,", in(c), exit.Code, c.Restarts)
+	if c.Restarts > 0 && exit.StartedAt.After(p.Created) { // the run that ended was itself a restart
+		f.since = exit.StartedAt
+	}
+	return f
+}
+
+// stays reports whether a container that ended will not be restarted.
+func stays(c *Container, now time.Time) bool {
+	rest := longestBackOff
+	if c.Restarts == 0 {
+		rest = firstRestart
+	}
+	return now.Sub(c.Terminated.FinishedAt) > rest
+}
+
+// loops reports whether a container that runs now belongs to a loop: it has just been restarted, and the run before
+// was short and a restart too. A restart in the life of an old pod is not a loop.
+func loops(c *Container, last *Exit, now time.Time) bool {
+	return c.Restarts >= 2 && now.Sub(last.FinishedAt) < flapWindow && last.FinishedAt.Sub(last.StartedAt) < loopWindow
+}

@@ -1,0 +1,97 @@
+package statemachine
+
+// 12: watched since its creation, no pod was ever Ready, nothing ever completed, and it is dead.
+func nothingToProtect(v *view) bool {
+	if !v.enforce() || v.s.Origin != OriginCreated || v.s.StableRevision != "" || v.nextPod() < 0 {
+		return false
+	}
+	dead := false
+	for i := range v.o.Pods {
+		if p := &v.o.Pods[i]; p.Present && !neverReady(p) {
+			return false
+		}
+		dead = dead || v.dead(i)
+	}
+	return dead
+}
+
+func releaseAll(v *view) {
+	v.startStep(ReasonNothingToProtect, 0)
+}
+
+// 12: the next pods are dead and another works: all of the run are released at once, over the health of the others.
+func nextPodsDead(v *view) bool {
+	return v.enforce() && v.deadRun() != "" && (len(v.o.Pods) == 1 || v.anyHealthy())
+}
+
+// deadRun is the contiguous run of dead pods that are next and not at the target.
+func (v *view) deadRun() Ordinals {
+	var run []int32
+	for i := v.nextPod(); i >= 0 && v.dead(i) && !v.atTarget(i); i-- {
+		if !v.o.Pods[i].Present && v.o.CurrentRevision == v.o.UpdateRevision {
+			break // it comes back at the target without being released
+		}
+		run = append(run, v.ordinal(i))
+	}
+	return OrdinalsOf(run...)
+}
+
+func (v *view) anyHealthy() bool {
+	for i := range v.o.Pods {
+		if v.healthy(i) {
+			return true
+		}
+	}
+	return false
+}
+
+func stepDead(v *view) {
+	v.startStep(ReasonPodDead, v.index(first(v.deadRun())))
+}
+
+// 12: an outage of a set that once worked is no licence.
+func totalOutage(v *view) bool {
+	if v.deadRun() == "" {
+		return false
+	}
+	for i := range v.o.Pods {
+		if !v.dead(i) {
+			return false
+		}
+	}
+	return true
+}
+
+func blockOutage(v *view) { v.block(ReasonTotalOutage, -1, finding{}) }
+
+// 14: the next pod is the only unhealthy one and has been unready for a while: replacing it hurts nobody.
+func onlyUnhealthyPod(v *view) bool {
+	n := v.nextPod()
+	if !v.enforce() || n < 0 || !v.off(n) || v.healthy(n) {
+		return false
+	}
+	for i := range v.o.Pods {
+		if i != n && !v.healthy(i) {
+			return false
+		}
+	}
+	return v.runsUnready(n)
+}
+
+// runsUnready: Running, staying, on a Ready node, and unready for flapWindow.
+func (v *view) runsUnready(i int) bool {
+	p := &v.o.Pods[i]
+	if p.Phase != "Running" || p.Terminating || p.NodeNotReady {
+		return false
+	}
+	since := v.o.Now
+	if !p.Ready && !p.ReadySince.IsZero() {
+		since = p.ReadySince
+	}
+	if v.named(i) && v.s.Clock.Named.Before(since) {
+		since = v.s.Clock.Named
+	}
+	return since.Before(v.o.Now) && v.reached(since.Add(flapWindow))
+}
+
+func stepUnhealthy(v *view) { v.startStep(ReasonOnlyUnhealthyPod, v.nextPod()) }

@@ -1,0 +1,69 @@
+package statemachine
+
+import (
+	"fmt"
+	"time"
+)
+
+// explainStall says what is wrong, since when, and in one imperative what to do.
+func (v *view) explainStall(why Reason, i int, f finding) string {
+	next := " " + reasons[why].next
+	switch {
+	case why == ReasonPaused:
+		return fit(v.pausedBy(), "", fmt.Sprintf(` Resume: kubectl patch rp %s -n %s --type=merge -p '{"spec":{"paused":false}}'`, v.o.Name, v.o.Namespace))
+	case why == ReasonObserving:
+		return fit(fmt.Sprintf("%s would be next, but Pawl only observes.", v.pod(i)), "",
+			fmt.Sprintf(" Let Pawl step: kubectl label sts %s -n %s pawl.dev/mode=Enforce --overwrite", v.o.Name, v.o.Namespace))
+	case i < 0:
+		return fit(fmt.Sprintf("%s Since %s.", reasons[why].means, v.clock(v.heldSince(why))), "", next)
+	case why == ReasonSupersededPodStuck:
+		return fit(fmt.Sprintf("%s is dead at %s since %s and is not next.", v.pod(i), v.o.Pods[i].Revision, v.clock(v.deadSince(i))), "",
+			fmt.Sprintf(" Delete it; it returns at %s: kubectl delete pod %s -n %s", v.o.CurrentRevision, v.pod(i), v.o.Namespace))
+	}
+	switch n := v.nextPod(); {
+	case v.enforce() && why.class().hard() && v.off(i) && (v.replaceable(i) && !v.has(v.s.Replaced, i) || v.s.Origin == OriginCreated):
+		next = " Wait: it is replaced when its grace is over."
+	case !v.has(v.s.Step.Ordinals, i) && !v.atTarget(i) && n >= 0 && n != i && v.s.Rollout.Reason != ReasonBringUp:
+		next = fmt.Sprintf(" Heal %s; %s waits for it.", v.pod(i), v.pod(v.nextPod()))
+	}
+	return fit(fmt.Sprintf("%s %s since %s", v.pod(i), f.what, v.clock(v.stallStart(why, i, f))), f.detail, next)
+}
+
+// stallStart is when the stall that is about to be told began.
+func (v *view) stallStart(why Reason, i int, f finding) time.Time {
+	if c := v.s.Clock; v.named(i) && c.Reason.class() == why.class() {
+		return c.Since
+	}
+	return v.stalledSince(i, f)
+}
+
+// heldSince is when a reason that is about no pod was first told.
+func (v *view) heldSince(why Reason) time.Time {
+	if h := v.s.Hold; h.Reason == why && h.Ordinal == noOrdinal {
+		return h.Changed
+	}
+	return v.o.Now
+}
+
+// deadSince is when the pod was first named, or is known to be as it is.
+func (v *view) deadSince(i int) time.Time {
+	if v.named(i) {
+		return v.s.Clock.Named
+	}
+	if t := v.factTime(i); !t.IsZero() {
+		return t
+	}
+	return v.o.Now
+}
+
+func (v *view) pausedBy() string {
+	by := ""
+	if v.o.PausedBy != "" {
+		by = " by " + v.o.PausedBy
+	}
+	next := ""
+	if n := v.nextPod(); n >= 0 {
+		next = fmt.Sprintf(" %s is next.", v.pod(n))
+	}
+	return fmt.Sprintf("Paused%s since %s.%s", by, v.clock(v.o.Now), next)
+}

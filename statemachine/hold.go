@@ -1,0 +1,116 @@
+package statemachine
+
+// hold says why the next step waits. A hard reason starts its grace and is told at once, like what a person asked for;
+// a soft one only when nothing has happened for a while.
+func (v *view) hold(why Reason, i int, f finding) {
+	if v.s.Name == Blocked {
+		if !v.causeGone() {
+			return
+		}
+		v.unblock()
+	}
+	h, n := v.s.Hold, v.ordinalOrNone(i)
+	class := why.class()
+	if h.Reason != "" && h.Ordinal == n && (h.Reason == why || class.hard() && h.Reason.class() == class && why.specific() <= h.Reason.specific()) {
+		return
+	}
+	if !class.hard() && !v.quiet() {
+		return
+	}
+	if class != classNone {
+		first := class.hard() && !h.Reason.class().hard()
+		if h.Reason != "" && !first && !v.reached(h.Changed.Add(changeTime)) {
+			return
+		}
+		if !class.hard() && !v.reached(v.s.LastEvent.Add(settleTime)) {
+			return
+		}
+	}
+	v.emit(v.about(i, Event{Type: Held, Reason: why, Message: v.explainStall(why, i, f)}))
+}
+
+// release says that what held the step is gone.
+func (v *view) release() {
+	if v.s.Hold.Reason == "" || v.s.Name == Blocked {
+		return
+	}
+	if v.s.Hold.Reason.class() != classNone && !v.reached(v.s.Hold.Changed.Add(changeTime)) || !v.quiet() {
+		return
+	}
+	v.emit(v.about(v.stepPod(), Event{Type: Released}))
+}
+
+// block says that nothing goes on without help. As long as the same pod is to blame, the first reason stays, unless a
+// harder one comes.
+func (v *view) block(why Reason, i int, f finding) {
+	if c := v.s.Clock; i >= 0 && v.named(i) && c.Reason.class() == why.class() && c.Reason.specific() > why.specific() {
+		why = c.Reason
+	}
+	if b := v.s.Block; v.s.Name == Blocked {
+		if same := b.Ordinal == v.ordinalOrNone(i); same && (b.Reason == why || !why.class().hard() || b.Reason.class() == why.class()) {
+			return
+		}
+		if !v.reached(b.Changed.Add(changeTime)) {
+			return
+		}
+	}
+	v.emit(v.about(i, Event{Type: BlockedEvent, Reason: why, Message: v.explainStall(why, i, f)}))
+}
+
+func (v *view) unblock() {
+	if v.s.Step.Open() {
+		v.emit(v.about(v.stepPod(), Event{Type: StepResumed}))
+		return
+	}
+	v.emit(Event{Type: Unblocked})
+}
+
+// stalledWithout holds for a reason that is about no pod, and blocks once it has held past the deadline.
+func (v *view) stalledWithout(why Reason) {
+	if b := v.s.Block; v.s.Name == Blocked && b.Reason == why && b.Ordinal == noOrdinal {
+		return
+	}
+	if h := v.s.Hold; h.Reason == why && h.Ordinal == noOrdinal && v.reached(h.Changed.Add(v.o.ProgressDeadline)) {
+		v.block(why, -1, finding{})
+		return
+	}
+	v.hold(why, -1, finding{})
+}
+
+// causeGone reports whether what blocks has been absent for flapWindow. Past the deadline only the end of the pod's
+// update counts.
+func (v *view) causeGone() bool {
+	b := v.s.Block
+	if b.Ordinal == noOrdinal || !v.inRange(b.Ordinal) {
+		return true
+	}
+	i := v.index(b.Ordinal)
+	return v.healthy(i) || !v.late(i) && v.quietFor(i, b.Reason.class())
+}
+
+// quiet reports whether the hard reason that holds, if one does, is over. A pod that crashes shows other faces in
+// between; its clock must not begin again with each of them.
+func (v *view) quiet() bool {
+	h := v.s.Hold
+	if !h.Reason.class().hard() || !v.inRange(h.Ordinal) {
+		return true
+	}
+	i := v.index(h.Ordinal)
+	return v.healthy(i) || v.quietFor(i, h.Reason.class())
+}
+
+// quietFor reports whether the pod has not shown a reason of this class for flapWindow.
+func (v *view) quietFor(i int, c class) bool {
+	p := &v.o.Pods[i]
+	if !p.Present || p.Terminating || v.finding(i).reason.class() == c {
+		return false
+	}
+	return v.reached(quietSince(p).Add(flapWindow))
+}
+
+func (v *view) ordinalOrNone(i int) int32 {
+	if i < 0 {
+		return noOrdinal
+	}
+	return v.ordinal(i)
+}
