@@ -114,27 +114,6 @@ func (c *cluster) pages() []v1alpha1.Page {
 	return pages
 }
 
-// seal creates records as a manager does; crash says whether it dies before the next write.
-func (c *cluster) seal(l Log, pages []v1alpha1.Page, crash func() bool) (Log, bool, error) {
-	for _, page := range pages {
-		if first(page) != l.SealedThrough()+1 {
-			return l, true, nil // an earlier record ended elsewhere: the pages have to be asked for again
-		}
-		if crash() {
-			return l, false, nil
-		}
-		name := RecordName("db", first(page))
-		if _, exists := c.records[name]; !exists {
-			c.records[name] = page
-		}
-		var err error
-		if l, err = l.Sealed(c.records[name]); err != nil {
-			return l, false, err
-		}
-	}
-	return l, true, nil
-}
-
 func load(t testing.TB, c cluster) Log {
 	t.Helper()
 	l, err := Load("db", c.status, c.pages())

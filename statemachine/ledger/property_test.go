@@ -16,34 +16,37 @@ func TestTheLogIsWholeWhereverTheManagerDies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := cluster{records: map[string]v1alpha1.Page{}}
 		var all []statemachine.Event
-		for range rapid.IntRange(1, 12).Draw(t, "lives") {
+		for range rapid.IntRange(1, 8).Draw(t, "lives") {
 			all = append(all, live(t, &c)...)
 			check(t, c, all)
 		}
 	})
 }
 
-// live is one life of a manager: it loads, appends, seals and trims, and may die between any two writes. It returns the
-// events that were stored.
+// life is one life of a manager. It may die before any write.
+type life struct {
+	t *rapid.T
+	*cluster
+	dead bool
+}
+
+func (m *life) crash() bool {
+	m.dead = m.dead || rapid.IntRange(0, 5).Draw(m.t, "crash") == 0
+	return m.dead
+}
+
+// live loads, appends, seals and trims. It returns the events that were stored.
 func live(t *rapid.T, c *cluster) (stored []statemachine.Event) {
-	crash := func() bool { return rapid.IntRange(0, 5).Draw(t, "crash") == 0 }
+	m := &life{t: t, cluster: c}
 	l, err := Load("db", c.status, c.pages())
 	if err != nil {
 		t.Fatalf("load: %v", err)
 	}
 	for range rapid.IntRange(1, 4).Draw(t, "decisions") {
-		events := drawEvents(t, l.State(), 60)
-		next, err := l.Append(events)
-		for errors.Is(err, ErrMustSeal) {
-			alive, err2 := true, error(nil)
-			if l, alive, err2 = c.seal(l, l.Cut(), crash); err2 != nil || !alive {
-				return died(t, stored, err2)
-			}
-			l = l.TrimSealed()
-			next, err = l.Append(events)
-		}
-		if err != nil {
-			t.Fatalf("append: %v", err)
+		events := drawEvents(t, l.State(), 50)
+		next := m.append(l, events)
+		if m.dead {
+			return stored
 		}
 		if len(events) == 0 {
 			continue
@@ -51,28 +54,59 @@ func live(t *rapid.T, c *cluster) (stored []statemachine.Event) {
 		if rapid.Bool().Draw(t, "trim") {
 			next = next.Trim()
 		}
-		if crash() {
+		if m.crash() {
 			return stored
 		}
-		for i := len(events); i > 0; i-- {
-			stored = append(stored, next.entries[len(next.entries)-i].event)
+		for _, e := range next.entries[len(next.entries)-len(events):] {
+			stored = append(stored, e.event)
 		}
-		c.status, l = next.Status(), next
-		alive := true
-		if l, alive, err = c.seal(l, l.Complete(), crash); err != nil || !alive {
-			return died(t, stored, err)
+		c.status = next.Status()
+		l = m.seal(next, next.Complete())
+		if m.dead {
+			return stored
 		}
 	}
 	return stored
 }
 
-func died(t *rapid.T, stored []statemachine.Event, err error) []statemachine.Event {
-	if err != nil {
-		t.Fatalf("seal: %v", err)
+// append makes room as often as it takes.
+func (m *life) append(l Log, events []statemachine.Event) Log {
+	for {
+		next, err := l.Append(events)
+		if err == nil {
+			return next
+		}
+		if !errors.Is(err, ErrMustSeal) {
+			m.t.Fatalf("append: %v", err)
+		}
+		if l = m.seal(l, l.Cut()).TrimSealed(); m.dead {
+			return l
+		}
 	}
-	return stored
 }
 
+// seal creates records.
+func (m *life) seal(l Log, pages []v1alpha1.Page) Log {
+	for _, page := range pages {
+		if first(page) != l.SealedThrough()+1 {
+			return l // an earlier record ended elsewhere: the pages have to be asked for again
+		}
+		if m.crash() {
+			return l
+		}
+		name := RecordName("db", first(page))
+		if _, exists := m.records[name]; !exists {
+			m.records[name] = page
+		}
+		var err error
+		if l, err = l.Sealed(m.records[name]); err != nil {
+			m.t.Fatalf("seal: %v", err)
+		}
+	}
+	return l
+}
+
+// check loads and verifies what is left after a life.
 func check(t *rapid.T, c cluster, all []statemachine.Event) {
 	if err := Verify("db", c.status, c.pages()); err != nil {
 		t.Fatalf("verify: %v", err)
@@ -88,6 +122,20 @@ func check(t *rapid.T, c cluster, all []statemachine.Event) {
 	if len(all) > 0 && l.State() != want {
 		t.Fatalf("loaded %+v\nwant   %+v", l.State(), want)
 	}
+	if c.status.Sequence != int64(len(all)) {
+		t.Fatalf("sequence %d after %d events", c.status.Sequence, len(all))
+	}
+	checkNumbers(t, c)
+	needed := c.pages()
+	for len(needed) > 0 && last(needed[0]) < l.NeedsFrom() {
+		needed = needed[1:]
+	}
+	if again, err := Load("db", c.status, needed); err != nil || again.State() != l.State() {
+		t.Fatalf("with the records from %d on: %v", l.NeedsFrom(), err)
+	}
+}
+
+func checkNumbers(t *rapid.T, c cluster) {
 	seen := int64(0)
 	for _, page := range c.pages() {
 		for _, tr := range page.Transitions {
@@ -98,15 +146,5 @@ func check(t *rapid.T, c cluster, all []statemachine.Event) {
 	}
 	if n := len(c.status.Transitions); n > 0 && c.status.Transitions[0].Sequence > seen+1 {
 		t.Fatalf("status begins with %d, records end with %d", c.status.Transitions[0].Sequence, seen)
-	}
-	if c.status.Sequence != int64(len(all)) {
-		t.Fatalf("sequence %d after %d events", c.status.Sequence, len(all))
-	}
-	needed := c.pages()
-	for len(needed) > 0 && last(needed[0]) < l.NeedsFrom() {
-		needed = needed[1:]
-	}
-	if again, err := Load("db", c.status, needed); err != nil || again.State() != l.State() {
-		t.Fatalf("with the records from %d on: %v", l.NeedsFrom(), err)
 	}
 }

@@ -66,8 +66,8 @@ func TestNoFieldIsForgotten(t *testing.T) {
 func TestTimesAreStoredInMicroseconds(t *testing.T) {
 	g := NewWithT(t)
 	e := statemachine.Event{Time: time.Date(2026, 12, 1, 4, 2, 11, 665687999, time.FixedZone("", 3600))}
-	g.Expect(eventOf(transitionOf(e)).Time == begin).To(BeTrue())
-	g.Expect(eventOf(transitionOf(statemachine.Event{})).Time == time.Time{}).To(BeTrue())
+	g.Expect(eventOf(transitionOf(e)).Time).To(Equal(begin), "to the last bit, so that == holds")
+	g.Expect(eventOf(transitionOf(statemachine.Event{})).Time).To(Equal(time.Time{}))
 }
 
 func TestTextIsFitToBeStored(t *testing.T) {

@@ -50,14 +50,7 @@ func (l Log) chained(pages []v1alpha1.Page) error {
 
 // verify folds all pages and the status after them into one log, and compares what each page says about itself.
 func (l Log) verify(status v1alpha1.RolloutProgressStatus, pages []v1alpha1.Page) error {
-	for len(pages) > 0 { // a beginning that does not fold is a page whose rollout began in one that was removed
-		p, ok := before(pages[0].Transitions[0], pages[0].PreviousDigest)
-		if ok {
-			l.base = p
-			break
-		}
-		pages = pages[1:]
-	}
+	l.base, pages = foldable(pages)
 	if len(pages) == 0 {
 		return nil
 	}
@@ -68,18 +61,9 @@ func (l Log) verify(status v1alpha1.RolloutProgressStatus, pages []v1alpha1.Page
 		}
 		l.entries = append(l.entries, entries...)
 	}
-	for _, t := range status.Transitions {
-		if t.Sequence <= last(pages[len(pages)-1]) {
-			continue // Load compares it with the page
-		}
-		if t.Sequence > l.Sequence()+1 {
-			return &MissingError{Name: l.name, Sequence: l.Sequence() + 1}
-		}
-		next, err := l.end().follow(t)
-		if err != nil {
-			return l.damaged(t.Sequence, err.Error())
-		}
-		l.entries = append(l.entries, next)
+	l, err := l.continued(status.Transitions)
+	if err != nil {
+		return err
 	}
 	for _, page := range pages {
 		if what := l.differs(page); what != "" {
@@ -87,6 +71,36 @@ func (l Log) verify(status v1alpha1.RolloutProgressStatus, pages []v1alpha1.Page
 		}
 	}
 	return nil
+}
+
+// foldable leaves out the oldest pages if their rollout began in one that was removed, and returns the point before
+// the rest.
+func foldable(pages []v1alpha1.Page) (point, []v1alpha1.Page) {
+	for i, page := range pages {
+		if p, ok := before(page.Transitions[0], page.PreviousDigest); ok {
+			return p, pages[i:]
+		}
+	}
+	return point{}, nil
+}
+
+// continued is the log with the transitions that are only in status. Load compares the others with the pages.
+func (l Log) continued(transitions []v1alpha1.Transition) (Log, error) {
+	through := l.Sequence()
+	for _, t := range transitions {
+		if t.Sequence <= through {
+			continue
+		}
+		if t.Sequence > l.Sequence()+1 {
+			return l, &MissingError{Name: l.name, Sequence: l.Sequence() + 1}
+		}
+		next, err := l.end().follow(t)
+		if err != nil {
+			return l, l.damaged(t.Sequence, err.Error())
+		}
+		l.entries = append(l.entries, next)
+	}
+	return l, nil
 }
 
 // differs says what a page gets wrong about itself.

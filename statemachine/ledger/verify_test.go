@@ -14,7 +14,7 @@ import (
 func TestEveryFaultIsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := cluster{records: map[string]v1alpha1.Page{}}
-		for range 6 {
+		for range 5 {
 			live(t, &c)
 		}
 		pages := c.pages()
