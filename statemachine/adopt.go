@@ -34,7 +34,9 @@ func (v *view) leave() {
 func adopted(v *view) bool {
 	var e Event
 	switch {
-	case v.s.Name == New:
+	case v.s.Name == New && v.s.UID == v.o.UID:
+		e.Origin, e.Reason = OriginFirstSeen, ReasonLogRestarted // the log was lost, its records are there
+	case v.s.Name == New && v.s.UID == "":
 		e.Origin = v.origin()
 		e.Reason = ReasonFirstSeen
 		if e.Origin != OriginFirstSeen {

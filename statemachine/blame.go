@@ -79,22 +79,15 @@ func (v *view) unfinishedOfStep() iter.Seq[int] {
 }
 
 // stepBlame is what the open step is stuck on. The culprit is the pod at which the StatefulSet controller stops: under
-// OrderedReady any unhealthy one below, and as long as the open one is Ready off target any unhealthy one at all;
-// under Parallel any, while the open one is Ready off target or absent.
+// OrderedReady the lowest unhealthy one below, and as long as the open one is Ready off target any unhealthy one at
+// all; under Parallel any, while the open one is Ready off target or absent.
 func (v *view) stepBlame() blame {
-	top, waits := 0, false
-	for i := range v.unfinishedOfStep() {
-		top = max(top, i)
-		if v.healthy(i) {
-			top = len(v.o.Pods)
-		}
-		waits = waits || !v.o.Parallel || v.healthy(i) || !v.o.Pods[i].Present
-	}
+	top, waits := v.waitsBelow()
 	b := v.blame(func(yield func(int) bool) {
 		for i := range v.o.Pods {
 			mine := v.has(v.s.Step.Ordinals, i) && !v.finished(i)
-			others := waits && (i < top || v.o.Parallel) && !v.healthy(i)
-			if (mine || others) && !yield(i) {
+			inTheWay := waits && (i < top || v.o.Parallel) && !v.healthy(i)
+			if (mine || inTheWay) && !yield(i) {
 				return
 			}
 		}
@@ -103,4 +96,16 @@ func (v *view) stepBlame() blame {
 		b.finding = finding{} // the ordinary course of a start
 	}
 	return b
+}
+
+// waitsBelow reports whether the open step may be waiting for pods that are not in it, and below which index.
+func (v *view) waitsBelow() (top int, waits bool) {
+	for i := range v.unfinishedOfStep() {
+		top = max(top, i)
+		if v.healthy(i) {
+			top = len(v.o.Pods)
+		}
+		waits = waits || !v.o.Parallel || v.healthy(i) || !v.o.Pods[i].Present
+	}
+	return top, waits
 }

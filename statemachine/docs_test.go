@@ -32,7 +32,7 @@ func TestDocs(t *testing.T) {
 				want = splice(g, want, name, content)
 			}
 			if *writeDocs {
-				g.Expect(os.WriteFile(file, []byte(want), 0o644)).To(Succeed()) //nolint:gosec // documentation is for everybody
+				g.Expect(os.WriteFile(file, []byte(want), 0o644)).To(Succeed())
 				return
 			}
 			g.Expect(string(text)).To(Equal(want), "run make generate")

@@ -1,6 +1,9 @@
 package statemachine
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Ended returns the rollout as this event leaves it: with the outcome if the event ends it, and with the time in
 // Blocked if the event ends that.
@@ -28,7 +31,8 @@ func (s State) Ended(e Event) Rollout {
 		r.FinishedAt = e.Time
 	}
 	if leaves := e.Type != BlockedEvent && (e.State != "" && e.State != Blocked || r.Outcome != ""); s.Name == Blocked && leaves {
-		r.BlockedSeconds += int32(e.Time.Sub(s.Block.Since) / time.Second)
+		spell := max(0, e.Time.Sub(s.Block.Since)) // two managers' clocks may differ
+		r.BlockedSeconds += int32(min(spell/time.Second, math.MaxInt32/2))
 	}
 	return r
 }

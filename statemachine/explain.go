@@ -2,6 +2,7 @@ package statemachine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -147,7 +148,7 @@ func (v *view) explainAbandoned(e Event) string {
 
 // whatFollows names the pod that comes after these ordinals.
 func (v *view) whatFollows(after Ordinals) string {
-	for i := len(v.o.Pods) - 1; i >= 0; i-- {
+	for i := range slices.Backward(v.o.Pods) {
 		if !v.has(after, i) && !v.has(v.s.Finished, i) && !v.atTarget(i) {
 			return fmt.Sprintf(" Next: %s.", v.pod(i))
 		}

@@ -41,24 +41,8 @@ func (s State) apply(e Event, name StateName) State {
 		s = s.adopt(e)
 	case RolloutStarted:
 		s = s.startRollout(e)
-	case StepStarted:
-		s.Step = Step{Ordinals: s.Step.Ordinals.Union(e.Ordinals), Partition: s.Partition, Reason: e.Reason, StartedAt: e.Time}
-		s = s.free()
-	case StepCompleted:
-		s.Finished = s.Finished.Union(s.Step.Ordinals)
-		s.LastCompleted = e.Time
-		s.Step = Step{}
-		s = s.free()
-	case StepAborted:
-		s.Step = Step{}
-		s = s.free()
-	case StepSkipped:
-		s.Finished = s.Finished.Union(e.Ordinals)
-		s = s.free()
-	case PodReplaced:
-		s.Replaced = s.Replaced.Union(e.Ordinals)
-		s.Replace = Replacement{Ordinal: first(e.Ordinals), UID: e.PodUID}
-		s = s.free()
+	case StepStarted, StepCompleted, StepAborted, StepSkipped, PodReplaced:
+		s = s.step(e).free()
 	case RevisionRestored:
 		s.Restored = true
 	case PartitionOverridden:
@@ -67,14 +51,10 @@ func (s State) apply(e Event, name StateName) State {
 		s.Finished = s.Finished.Without(e.Ordinals)
 	case Held:
 		s.Hold, s.Clock = holdOf(e), s.Clock.next(e)
-	case Released:
-		if e.Reason == ReasonFirstReady {
-			s.Origin = OriginCameUp
-		} else {
-			s = s.free()
-		}
 	case BlockedEvent:
 		s.Block, s.Hold, s.Clock = before.Block.next(e), holdOf(e), s.Clock.next(e)
+	case Released:
+		s = s.released(e)
 	case Unblocked, StepResumed, Settled:
 		s = s.free()
 	case RolloutCompleted:
@@ -90,4 +70,33 @@ func (s State) apply(e Event, name StateName) State {
 	case PartitionParked:
 	}
 	return s.show(e, before)
+}
+
+// step is the part of the fold that is about the open step.
+func (s State) step(e Event) State {
+	switch e.Type {
+	case StepStarted:
+		s.Step = Step{Ordinals: s.Step.Ordinals.Union(e.Ordinals), Partition: s.Partition, Reason: e.Reason, StartedAt: e.Time}
+	case StepCompleted:
+		s.Finished, s.LastCompleted = s.Finished.Union(s.Step.Ordinals), e.Time
+		s.Step = Step{}
+	case StepAborted:
+		s.Step = Step{}
+	case StepSkipped:
+		s.Finished = s.Finished.Union(e.Ordinals)
+	case PodReplaced:
+		s.Replaced = s.Replaced.Union(e.Ordinals)
+		s.Replace = Replacement{Ordinal: first(e.Ordinals), UID: e.PodUID}
+	default:
+	}
+	return s
+}
+
+// released: the first Ready pod of a new StatefulSet releases nothing; it only has to be remembered.
+func (s State) released(e Event) State {
+	if e.Reason == ReasonFirstReady {
+		s.Origin = OriginCameUp
+		return s
+	}
+	return s.free()
 }

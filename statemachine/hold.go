@@ -1,5 +1,7 @@
 package statemachine
 
+import "time"
+
 // hold says why the next step waits. A hard reason starts its grace and is told at once, like what a person asked for;
 // a soft one only when nothing has happened for a while.
 func (v *view) hold(why Reason, i int, f finding) {
@@ -9,24 +11,37 @@ func (v *view) hold(why Reason, i int, f finding) {
 		}
 		v.unblock()
 	}
-	h, n := v.s.Hold, v.ordinalOrNone(i)
-	class := why.class()
-	if h.Reason != "" && h.Ordinal == n && (h.Reason == why || class.hard() && h.Reason.class() == class && why.specific() <= h.Reason.specific()) {
+	if v.isHeld(why, i) || !v.worthTelling(why, f.since) {
 		return
-	}
-	if !class.hard() && !v.quiet() {
-		return
-	}
-	if class != classNone {
-		first := class.hard() && !h.Reason.class().hard()
-		if h.Reason != "" && !first && !v.reached(h.Changed.Add(changeTime)) {
-			return
-		}
-		if !class.hard() && !v.reached(v.s.LastEvent.Add(settleTime)) {
-			return
-		}
 	}
 	v.emit(v.about(i, Event{Type: Held, Reason: why, Message: v.explainStall(why, i, f)}))
+}
+
+// isHeld reports whether the log says it already. The reasons of one hard class are one: they alternate.
+func (v *view) isHeld(why Reason, i int) bool {
+	h, class := v.s.Hold, why.class()
+	if h.Reason == "" || h.Ordinal != v.ordinalOrNone(i) {
+		return false
+	}
+	return h.Reason == why || class.hard() && h.Reason.class() == class && why.specific() <= h.Reason.specific()
+}
+
+// worthTelling damps what flickers. What a person asked for is told at once, and so is the first hard reason.
+func (v *view) worthTelling(why Reason, since time.Time) bool {
+	h, class := v.s.Hold, why.class()
+	if class.hard() {
+		return !h.Reason.class().hard() || v.reached(h.Changed.Add(changeTime))
+	}
+	if !v.quiet() {
+		return false
+	}
+	if class == classNone {
+		return true
+	}
+	if since.Before(v.s.LastEvent) {
+		since = v.s.LastEvent
+	}
+	return v.reached(since.Add(settleTime)) && (h.Reason == "" || v.reached(h.Changed.Add(changeTime)))
 }
 
 // release says that what held the step is gone.
@@ -74,7 +89,7 @@ func (v *view) stalledWithout(why Reason) {
 		v.block(why, -1, finding{})
 		return
 	}
-	v.hold(why, -1, finding{})
+	v.hold(why, -1, finding{since: v.o.BehindSince})
 }
 
 // causeGone reports whether what blocks has been absent for flapWindow. Past the deadline only the end of the pod's

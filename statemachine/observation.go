@@ -17,9 +17,10 @@ type Observation struct {
 
 	Generation         int64
 	ObservedGeneration int64
-	Strategy           string // spec.updateStrategy.type
-	Parallel           bool   // spec.podManagementPolicy
-	Partition          int32  // 0 when unset, as the StatefulSet controller reads it
+	BehindSince        time.Time // when this process first saw that the status is behind; zero if it is not
+	Strategy           string    // spec.updateStrategy.type
+	Parallel           bool      // spec.podManagementPolicy
+	Partition          int32     // 0 when unset, as the StatefulSet controller reads it
 	Replicas           int32
 	Start              int32 // spec.ordinals.start
 	MinReady           time.Duration

@@ -157,6 +157,7 @@ func (s *script) template(args []datadriven.CmdArg) error {
 	s.o.TemplateDigest, s.o.TemplateRevision = rev, rev
 	s.o.Generation++
 	if len(args) > 1 && args[1].Key == "behind" {
+		s.o.BehindSince = s.o.Now
 		return nil
 	}
 	s.o.ObservedGeneration, s.o.UpdateRevision = s.o.Generation, rev

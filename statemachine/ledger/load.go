@@ -119,6 +119,7 @@ func (l Log) restart(pages []v1alpha1.Page) Log {
 	}
 	newest := pages[len(pages)-1]
 	l.base.sequence, l.base.digest, l.sealed = last(newest), newest.Digest, last(newest)
+	l.base.state.UID = newest.StatefulSetUID
 	if p, err := l.replay(last(newest), pages); err == nil {
 		l.base.state.StableRevision = p.state.StableRevision
 		l.base.state.Rollout.Number = p.state.Rollout.Number

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"pawl.dev/pawl/api/v1alpha1"
+	"pawl.dev/pawl/controllers"
+)
+
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=pawl-system,verbs=get;create;update
+// +kubebuilder:rbac:groups="",resources=events,namespace=pawl-system,verbs=create;patch
+
+// manage runs the manager until ctx ends. Before it starts it waits until the cluster can be worked with, and says what
+// is missing; its health endpoints are up all the while, so that nobody restarts it for that.
+func manage(ctx context.Context, o options) error {
+	config, err := load(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	health := &health{}
+	if err := health.serve(ctx, o.healthAddress); err != nil {
+		return err
+	}
+	found, err := await(ctx, config, o, health)
+	if errors.Is(err, context.Canceled) {
+		return nil // told to stop while it waited
+	}
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(config, o)
+	if err != nil {
+		return err
+	}
+	err = controllers.Setup(ctx, mgr, controllers.Options{
+		Patience:    controllers.Patience{StallGrace: o.stallGrace, ProgressDeadline: o.progressDeadline},
+		Concurrency: o.concurrency, ReadNodes: found.nodes,
+	})
+	if err != nil {
+		return fmt.Errorf("set up the controller: %w", err)
+	}
+	if err := mgr.Add(health); err != nil {
+		return fmt.Errorf("set up the health endpoints: %w", err)
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the manager: %w", err)
+	}
+	return nil
+}
+
+// load reads the kubeconfig, or the credentials of the pod. Other places where clients look, such as ~/.kube/config,
+// hold a person's credentials, and Pawl never acts as a person.
+func load(kubeconfig string) (*rest.Config, error) {
+	var config *rest.Config
+	var err error
+	if kubeconfig != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	} else {
+		config, err = rest.InClusterConfig()
+	}
+	if errors.Is(err, rest.ErrNotInCluster) {
+		return nil, errors.New("not in a cluster: give --kubeconfig, or run `make run` to try Pawl on this machine")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the credentials: %w", err)
+	}
+	config.QPS, config.Burst = 50, 100
+	config.UserAgent = rest.DefaultKubernetesUserAgent()
+	return config, nil
+}
+
+func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("register the types: %w", err)
+	}
+	caches := cache.Options{
+		DefaultTransform:         cache.TransformStripManagedFields(),
+		DefaultWatchErrorHandler: controllers.WatchErrors(ctrl.Log),
+	}
+	if len(o.namespaces) > 0 {
+		caches.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range o.namespaces {
+			caches.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
+	graceful := 25 * time.Second // more than one write may take, less than a kubelet waits
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme, Cache: caches, Logger: ctrl.Log,
+		LeaderElection: o.leaderElect, LeaderElectionID: "pawl.pawl.dev", LeaderElectionNamespace: o.leaderNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		Metrics:                       metricsserver.Options{BindAddress: o.metrics},
+		HealthProbeBindAddress:        "0",
+		GracefulShutdownTimeout:       &graceful,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the manager: %w", err)
+	}
+	return mgr, nil
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// permission is something that Pawl may have to do.
+type permission struct {
+	verb, group, resource, sub string
+	where                      string // namespace; empty is everywhere
+	without                    string // what is lost without it; empty: Pawl cannot begin
+}
+
+func (p permission) String() string {
+	what := p.verb + " " + p.resource
+	if p.sub != "" {
+		what += "/" + p.sub
+	}
+	if p.group != "" {
+		what += "." + p.group
+	}
+	if p.where != "" {
+		what += " in namespace " + p.where
+	}
+	return what
+}
+
+// permissions are those that config/rbac grants; the test of this package compares the two.
+var permissions = []permission{
+	{verb: "list", group: "apps", resource: "statefulsets"},
+	{verb: "watch", group: "apps", resource: "statefulsets"},
+	{verb: "get", group: "apps", resource: "statefulsets"},
+	{verb: "patch", group: "apps", resource: "statefulsets"},
+	{verb: "list", resource: "pods"},
+	{verb: "watch", resource: "pods"},
+	{verb: "get", group: "pawl.dev", resource: "rolloutprogresses"},
+	{verb: "list", group: "pawl.dev", resource: "rolloutprogresses"},
+	{verb: "watch", group: "pawl.dev", resource: "rolloutprogresses"},
+	{verb: "create", group: "pawl.dev", resource: "rolloutprogresses"},
+	{verb: "update", group: "pawl.dev", resource: "rolloutprogresses", sub: "status"},
+	{verb: "get", group: "pawl.dev", resource: "rolloutrecords"},
+	{verb: "list", group: "pawl.dev", resource: "rolloutrecords"},
+	{verb: "create", group: "pawl.dev", resource: "rolloutrecords"},
+	{verb: "list", group: "apps", resource: "controllerrevisions"},
+	{verb: "delete", resource: "pods", without: "a dead pod that the StatefulSet controller leaves alone is not replaced"},
+	{
+		verb: "patch", group: "apps", resource: "statefulsets", sub: "status",
+		without: "after a re-creation with orphaned pods, a pod that is lost may come back at the new revision",
+	},
+	{verb: "list", resource: "nodes", without: "a pod on a node that went silent is believed to be healthy for longer"},
+	{verb: "watch", resource: "nodes", without: "a pod on a node that went silent is believed to be healthy for longer"},
+	{verb: "create", group: "events.k8s.io", resource: "events", without: "there are no Kubernetes Events"},
+}
+
+// refusals are the permissions that Pawl does not have.
+func refusals(ctx context.Context, client kubernetes.Interface, o options) ([]permission, error) {
+	wanted := make([]permission, 0, len(permissions)+2)
+	for _, p := range permissions {
+		if len(o.namespaces) == 0 || p.resource == "nodes" {
+			wanted = append(wanted, p)
+			continue
+		}
+		for _, p.where = range o.namespaces {
+			wanted = append(wanted, p)
+		}
+	}
+	if o.leaderElect {
+		for _, verb := range []string{"get", "create", "update"} {
+			wanted = append(wanted, permission{
+				verb: verb, group: "coordination.k8s.io", resource: "leases", where: o.leaderNamespace,
+			})
+		}
+	}
+	var refused []permission
+	for _, p := range wanted {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: p.where, Verb: p.verb, Group: p.group, Resource: p.resource, Subresource: p.sub,
+			},
+		}}
+		answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("ask whether Pawl may %s: %w", p, err)
+		}
+		if !answer.Status.Allowed {
+			refused = append(refused, p)
+		}
+	}
+	return refused, nil
+}

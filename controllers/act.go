@@ -1,0 +1,100 @@
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"pawl.dev/pawl/statemachine"
+)
+
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=patch
+// +kubebuilder:rbac:groups=apps,resources=statefulsets/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=delete
+
+// act carries out the one intent of a decision. Its events are stored by now (I6), and it may be the second time that
+// it is tried, so every write is guarded by the uid and resourceVersion that the decision was made on (I8).
+func (r *Reconciler) act(ctx context.Context, o statemachine.Observation, i statemachine.Intent, t *trace) error {
+	ctx, done := writing(ctx)
+	defer done()
+	switch i.Kind {
+	case statemachine.SetPartition:
+		return r.setPartition(ctx, o, i.Partition, t)
+	case statemachine.ReplacePod:
+		return r.replacePod(ctx, o, i.Pod, t)
+	case statemachine.RestoreRevision:
+		return r.restoreRevision(ctx, o, i.Revision, t)
+	case statemachine.NoIntent:
+	}
+	return nil
+}
+
+// setPartition writes the partition and nothing else. A merge patch with the resourceVersion is refused when it is
+// stale, and works where rollingUpdate is absent; a JSON patch does neither.
+func (r *Reconciler) setPartition(ctx context.Context, o statemachine.Observation, partition int32, t *trace) error {
+	if o.Partition == partition {
+		return nil // a write that changes nothing may still move pods by its side effects
+	}
+	rollingUpdate := map[string]any{"rollingUpdate": map[string]any{"partition": partition}}
+	patch, set := guarded(o, "spec", map[string]any{"updateStrategy": rollingUpdate}), statefulSet(o)
+	if err := r.Client.Patch(ctx, set, patch, client.FieldOwner(reporter)); err != nil {
+		return fmt.Errorf("set the partition to %d: %w", partition, err)
+	}
+	t.statefulSet = set.ResourceVersion
+	return nil
+}
+
+func (r *Reconciler) restoreRevision(ctx context.Context, o statemachine.Observation, revision string, t *trace) error {
+	if o.CurrentRevision == revision {
+		return nil
+	}
+	patch, set := guarded(o, "status", map[string]any{"currentRevision": revision}), statefulSet(o)
+	if err := r.Client.Status().Patch(ctx, set, patch, client.FieldOwner(reporter)); err != nil {
+		return fmt.Errorf("restore status.currentRevision to %s: %w", revision, err)
+	}
+	t.statefulSet = set.ResourceVersion
+	return nil
+}
+
+func (r *Reconciler) replacePod(ctx context.Context, o statemachine.Observation, p statemachine.Pod, t *trace) error {
+	uid := types.UID(p.UID)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: p.Name}}
+	only := client.Preconditions{UID: &uid, ResourceVersion: &p.ResourceVersion}
+	if err := r.Client.Delete(ctx, pod, only); err != nil {
+		return fmt.Errorf("delete the pod %s: %w", p.Name, err)
+	}
+	t.pod = uid
+	return nil
+}
+
+func statefulSet(o statemachine.Observation) *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}}
+}
+
+// guarded is a merge patch of one part of the StatefulSet as it was observed, and of no other.
+func guarded(o statemachine.Observation, part string, content map[string]any) client.Patch {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": o.UID, "resourceVersion": o.ResourceVersion},
+		part:       content,
+	})
+	if err != nil {
+		panic(err) // strings and numbers only
+	}
+	return client.RawPatch(types.MergePatchType, body)
+}
+
+// writeTimeout is how long one API write may take.
+const writeTimeout = 20 * time.Second
+
+// writing is a context for one write that is finished even when the manager is told to stop: half a decision is worth
+// less than a late exit.
+func writing(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+}

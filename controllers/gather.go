@@ -1,0 +1,158 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"pawl.dev/pawl/api/v1alpha1"
+	"pawl.dev/pawl/statemachine"
+)
+
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=pawl.dev,resources=rolloutprogresses,verbs=get;list;watch
+
+// sight is the pair of objects that one key stands for; either may be absent.
+type sight struct {
+	key      types.NamespacedName
+	set      *appsv1.StatefulSet
+	progress *v1alpha1.RolloutProgress
+	pods     []corev1.Pod
+	stale    bool // the cache has yet to show our own write (I8)
+	live     bool // progress is as the API server has it now
+}
+
+// look reads the pair, and the pods, from the cache; live only what the cache may not have yet.
+func (r *Reconciler) look(ctx context.Context, key types.NamespacedName, t *trace) (sight, error) {
+	s := sight{key: key}
+	var err error
+	if s.set, err = fetch(ctx, r.Client, key, &appsv1.StatefulSet{}); err != nil {
+		return s, fmt.Errorf("read the StatefulSet: %w", err)
+	}
+	if s.progress, err = fetch(ctx, r.Client, key, &v1alpha1.RolloutProgress{}); err != nil {
+		return s, fmt.Errorf("read the RolloutProgress: %w", err)
+	}
+	if s, err = r.lookAgain(ctx, s, t); err != nil {
+		return s, err
+	}
+	if s.set == nil {
+		return s, nil
+	}
+	if s.pods, err = r.podsOwnedBy(ctx, s.set); err != nil {
+		return s, err
+	}
+	s.stale = s.stale || !t.sawStatefulSet(s.set) || !t.sawPods(s.pods)
+	return s, nil
+}
+
+// lookAgain reads live what the cache may not be believed about: what this process wrote or failed to write, and the
+// absence of a StatefulSet, since a cache that lags must not end a rollout.
+func (r *Reconciler) lookAgain(ctx context.Context, s sight, t *trace) (sight, error) {
+	if absent := s.set == nil && s.progress != nil; t.doubt || absent {
+		live, err := r.expectLive(ctx, s.key, t)
+		if err != nil {
+			return s, err
+		}
+		s.stale = absent && live
+	}
+	if t.believes(s.progress) {
+		return s, nil
+	}
+	progress, err := fetch(ctx, r.Live, s.key, &v1alpha1.RolloutProgress{})
+	if err != nil {
+		return s, fmt.Errorf("read the RolloutProgress again: %w", err)
+	}
+	s.progress, s.live, t.progress, t.doubt = progress, true, "", false
+	if progress != nil {
+		t.progress = progress.ResourceVersion
+	}
+	return s, nil
+}
+
+// expectLive asks the API server what has become of a StatefulSet, whether it is there at all, and has the cache catch
+// up with that first: pods from the cache beside a StatefulSet that is newer would be no observation.
+func (r *Reconciler) expectLive(ctx context.Context, key types.NamespacedName, t *trace) (bool, error) {
+	live, err := fetch(ctx, r.Live, key, &appsv1.StatefulSet{})
+	if err != nil {
+		return false, fmt.Errorf("read the StatefulSet again: %w", err)
+	}
+	if live == nil {
+		return false, nil
+	}
+	t.statefulSet = live.ResourceVersion
+	return true, nil
+}
+
+func (r *Reconciler) podsOwnedBy(ctx context.Context, set *appsv1.StatefulSet) ([]corev1.Pod, error) {
+	var pods corev1.PodList
+	err := r.Client.List(ctx, &pods, client.InNamespace(set.Namespace), client.MatchingFields{indexOwner: string(set.UID)})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods: %w", err)
+	}
+	return pods.Items, nil
+}
+
+// gather reads the rest and makes the Observation.
+func (r *Reconciler) gather(ctx context.Context, s sight, state statemachine.State, t *trace) (statemachine.Observation, error) {
+	if s.set == nil {
+		return gone(s.key, state, r.Clock.Now()), nil
+	}
+	f := facts{now: r.Clock.Now(), statefulSet: s.set, pods: s.pods, progress: s.progress, patience: r.Patience}
+	t.noteBehind(s.set, f.now)
+	f.behindSince = t.behindSince
+	var err error
+	if f.digest, err = digestOf(s.set.Spec.Template); err != nil {
+		return statemachine.Observation{}, err
+	}
+	known := f.digest == state.TemplateDigest && string(s.set.UID) == state.UID
+	if s.set.Generation != s.set.Status.ObservedGeneration && !known {
+		if f.templateRevision, err = r.templateRevision(ctx, s.set); err != nil {
+			return statemachine.Observation{}, err
+		}
+	}
+	if f.nodes, err = r.nodesOf(ctx, s.pods); err != nil {
+		return statemachine.Observation{}, err
+	}
+	return observe(f), nil
+}
+
+// nodesOf reads the nodes that these pods are on; nothing at all where nodes may not be read.
+func (r *Reconciler) nodesOf(ctx context.Context, pods []corev1.Pod) (map[string]corev1.Node, error) {
+	if !r.ReadNodes {
+		return nil, nil
+	}
+	nodes := map[string]corev1.Node{}
+	for i := range pods {
+		name := pods[i].Spec.NodeName
+		if _, known := nodes[name]; known || name == "" {
+			continue
+		}
+		node, err := fetch(ctx, r.Client, types.NamespacedName{Name: name}, &corev1.Node{})
+		if err != nil {
+			return nil, fmt.Errorf("read the node %s: %w", name, err)
+		}
+		if node != nil {
+			nodes[name] = *node
+		}
+	}
+	return nodes, nil
+}
+
+// fetch gets an object, or nil where there is none.
+func fetch[T client.Object](ctx context.Context, from client.Reader, key types.NamespacedName, into T) (T, error) {
+	var none T
+	err := from.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		return none, nil
+	}
+	if err != nil {
+		return none, err //nolint:wrapcheck // the caller knows what it was for
+	}
+	return into, nil
+}

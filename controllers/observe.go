@@ -1,0 +1,116 @@
+package controllers
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"pawl.dev/pawl/api/v1alpha1"
+	"pawl.dev/pawl/statemachine"
+)
+
+// Patience is how long a rollout may stand still before it counts as stuck.
+type Patience struct {
+	StallGrace       time.Duration // for what heals rarely, such as a crash loop
+	ProgressDeadline time.Duration // for what heals often, such as an unscheduled pod
+}
+
+// facts is all that one observation is made of: objects as the API server published them.
+type facts struct {
+	now         time.Time
+	statefulSet *appsv1.StatefulSet
+	pods        []corev1.Pod           // candidates; those of another owner are left out
+	nodes       map[string]corev1.Node // by name; nil when nodes may not be read
+	progress    *v1alpha1.RolloutProgress
+	digest      string // of spec.template
+	behindSince time.Time
+	// templateRevision is the ControllerRevision that holds spec.template, if the status does not say.
+	templateRevision string
+	patience         Patience
+}
+
+// observe makes the one Observation that a decision is about. It is pure.
+func observe(f facts) statemachine.Observation {
+	set := f.statefulSet
+	o := statemachine.Observation{
+		Now:  instant(f.now),
+		Name: set.Name, Namespace: set.Namespace, UID: string(set.UID), ResourceVersion: set.ResourceVersion,
+		Created: instant(set.CreationTimestamp.Time), Deleting: set.DeletionTimestamp != nil,
+		Mode: statemachine.Mode(set.Labels[v1alpha1.ModeLabel]),
+
+		Generation: set.Generation, ObservedGeneration: set.Status.ObservedGeneration, BehindSince: instant(f.behindSince),
+		Strategy:  string(set.Spec.UpdateStrategy.Type),
+		Parallel:  set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement,
+		Partition: partitionOf(set), Replicas: replicasOf(set), Start: startOf(set),
+		MinReady:       time.Duration(set.Spec.MinReadySeconds) * time.Second,
+		TemplateDigest: f.digest, TemplateRevision: f.templateRevision,
+		CurrentRevision: set.Status.CurrentRevision, UpdateRevision: set.Status.UpdateRevision,
+		UpdatedReplicas: set.Status.UpdatedReplicas,
+
+		ChangedBy: set.Annotations[v1alpha1.ChangedByAnnotation], Cause: set.Annotations[v1alpha1.ChangeCauseAnnotation],
+		StallGrace: f.patience.StallGrace, ProgressDeadline: f.patience.ProgressDeadline,
+	}
+	if set.Generation == set.Status.ObservedGeneration {
+		o.TemplateRevision = set.Status.UpdateRevision
+	}
+	if p := f.progress; p != nil && p.Spec.Paused != nil && *p.Spec.Paused {
+		o.Paused, o.PausedBy = true, p.Annotations[v1alpha1.ChangedByAnnotation]
+	}
+	o.Pods, o.Condemned = podsOf(set, f.pods, f.nodes)
+	return o
+}
+
+// instant is a time as statemachine takes it: UTC, whole microseconds, and zero for what was never set. The kubelet
+// publishes 1970 for containers that did not start.
+func instant(t time.Time) time.Time {
+	if t.Unix() <= 0 {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Microsecond)
+}
+
+// since is instant for an optional time of an object.
+func since(t *metav1.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return instant(t.Time)
+}
+
+// partitionOf reads the partition as the StatefulSet controller does: 0 when unset.
+func partitionOf(set *appsv1.StatefulSet) int32 {
+	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil {
+		return *r.Partition
+	}
+	return 0
+}
+
+func replicasOf(set *appsv1.StatefulSet) int32 {
+	if set.Spec.Replicas == nil {
+		return 1
+	}
+	return *set.Spec.Replicas
+}
+
+func startOf(set *appsv1.StatefulSet) int32 {
+	if set.Spec.Ordinals == nil {
+		return 0
+	}
+	return set.Spec.Ordinals.Start
+}
+
+// digestOf tells one template from another: SHA-256 of its JSON, in hex.
+func digestOf(template corev1.PodTemplateSpec) (string, error) {
+	text, err := json.Marshal(template)
+	if err != nil {
+		return "", fmt.Errorf("encode spec.template: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}

@@ -1,0 +1,85 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"pawl.dev/pawl/statemachine"
+)
+
+// Reconciler drives the StatefulSets that ask for it, and writes down what it sees.
+type Reconciler struct {
+	Client    client.Client // reads from caches
+	Live      client.Reader // reads from the API server
+	Recorder  events.EventRecorder
+	Clock     clock.PassiveClock
+	Patience  Patience
+	ReadNodes bool // whether Pawl may read nodes
+
+	traces  traces
+	backOff workqueue.TypedRateLimiter[ctrl.Request]
+}
+
+// staleAfter bounds how long to wait for the watch event of an own write, which never fails to come but for a bug.
+const staleAfter = 10 * time.Second
+
+// Reconcile looks at one StatefulSet once.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	t := r.traces.of(req.NamespacedName)
+	result, err := r.reconcile(ctx, req, t)
+	if err != nil {
+		return r.again(ctx, req, err, t), nil
+	}
+	r.backOff.Forget(req)
+	t.complaint = ""
+	return result, nil
+}
+
+// reconcile is observe → decide → record → act.
+func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, t *trace) (ctrl.Result, error) {
+	s, err := r.look(ctx, req.NamespacedName, t)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if s.stale {
+		return ctrl.Result{RequeueAfter: staleAfter}, nil // the watch event comes sooner (I8)
+	}
+	if s.standing() != driven {
+		return ctrl.Result{}, r.aside(ctx, s, t)
+	}
+	log, err := r.open(ctx, s, t)
+	if err != nil {
+		return ctrl.Result{}, r.halt(ctx, s, t, err)
+	}
+	o, err := r.gather(ctx, s, log.State(), t)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	d := statemachine.Decide(log.State(), o)
+	if d.Bug != nil {
+		return ctrl.Result{}, fmt.Errorf("decide: %w", d.Bug)
+	}
+	whole, err := r.record(ctx, s, log, o, d, t)
+	if err != nil || !whole {
+		return ctrl.Result{}, err // the status that was written is a watch event
+	}
+	if err := r.act(ctx, o, d.Intent, t); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: r.until(d.WakeAt)}, nil
+}
+
+// until is the time from now to a deadline; 0 is no deadline, so one that has passed meanwhile is the shortest time.
+func (r *Reconciler) until(deadline time.Time) time.Duration {
+	if deadline.IsZero() {
+		return 0
+	}
+	return max(deadline.Sub(r.Clock.Now()), time.Millisecond)
+}

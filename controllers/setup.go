@@ -1,0 +1,107 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"pawl.dev/pawl/api/v1alpha1"
+)
+
+// Options are what a manager may choose about the reconciler.
+type Options struct {
+	Patience    Patience
+	Concurrency int
+	ReadNodes   bool // may be false where nodes may not be read
+}
+
+// Setup adds the reconciler, with its indexes and watches, to a manager.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	r := &Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(reporter),
+		Clock: clock.RealClock{}, Patience: o.Patience, ReadNodes: o.ReadNodes,
+		backOff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minBackOff, maxBackOff),
+	}
+	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	if err := warm(ctx, mgr.GetCache(), o.ReadNodes); err != nil {
+		return err
+	}
+	w := watcher{mgr.GetClient()}
+	b := ctrl.NewControllerManagedBy(mgr).Named(reporter).
+		For(&appsv1.StatefulSet{}, builder.WithPredicates(w.ofInterest())).
+		Watches(&v1alpha1.RolloutProgress{}, &handler.EnqueueRequestForObject{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.setOfPod)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.Concurrency,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minBackOff, maxBackOff),
+			LogConstructor: func(req *ctrl.Request) logr.Logger {
+				if req == nil {
+					return mgr.GetLogger()
+				}
+				return mgr.GetLogger().WithValues(logNamespace, req.Namespace, logStatefulSet, req.Name)
+			},
+		})
+	if o.ReadNodes {
+		b = b.Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(w.setsOnNode), builder.WithPredicates(readyChanged()))
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("set up the controller: %w", err)
+	}
+	return nil
+}
+
+// warm has every cache filled before the controller asks for it: a replica in waiting takes over at once, and being
+// ready means something.
+func warm(ctx context.Context, informers cache.Informers, nodes bool) error {
+	kinds := []client.Object{&appsv1.StatefulSet{}, &v1alpha1.RolloutProgress{}, &corev1.Pod{}}
+	if nodes {
+		kinds = append(kinds, &corev1.Node{})
+	}
+	for _, kind := range kinds {
+		if _, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("watch %T: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// The indexes of the pod cache.
+const (
+	indexOwner = "pawl.dev/owner" // uid of the StatefulSet
+	indexNode  = "pawl.dev/node"  // name of the node, of pods of StatefulSets only
+)
+
+func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	byOwner := func(o client.Object) []string {
+		if owner := statefulSetOf(o); owner != nil {
+			return []string{string(owner.UID)}
+		}
+		return nil
+	}
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, indexOwner, byOwner); err != nil {
+		return fmt.Errorf("index pods by owner: %w", err)
+	}
+	byNode := func(o client.Object) []string {
+		if pod, is := o.(*corev1.Pod); is && statefulSetOf(o) != nil && pod.Spec.NodeName != "" {
+			return []string{pod.Spec.NodeName}
+		}
+		return nil
+	}
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, indexNode, byNode); err != nil {
+		return fmt.Errorf("index pods by node: %w", err)
+	}
+	return nil
+}
