@@ -1,0 +1,141 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
+)
+
+// Bad input: each is answered with words that say what to do, and nothing moves.
+
+func TestBadInputOnDelete(t *testing.T) {
+	tell(t, "bad-on-delete", func(s *story) {
+		s.create("1")
+		kept := s.uids(0, 1, 2)
+		s.edit(func(set *appsv1.StatefulSet) {
+			set.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
+			set.Spec.Template.Spec.Containers[0].Image = image("2")
+		})
+		s.waitFor("the refusal", state("Blocked", "UnsupportedStrategy", ""))
+		s.Expect(s.progress().Status.Message).To(ContainSubstring("RollingUpdate"))
+		s.Expect(s.set().Spec.UpdateStrategy.Type).To(Equal(appsv1.OnDeleteStatefulSetStrategyType), "left alone")
+		s.Expect(s.uids(0, 1, 2)).To(Equal(kept))
+		s.edit(func(set *appsv1.StatefulSet) {
+			set.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType}
+		})
+		s.waitFor("the rollout", rolloutDone(2))
+	})
+}
+
+func TestBadInputUnknownMode(t *testing.T) {
+	tell(t, "bad-unknown-mode", func(s *story) {
+		s.create("1")
+		s.edit(func(set *appsv1.StatefulSet) { set.Labels["pawl.dev/mode"] = "enforced" })
+		s.Eventually(func() string {
+			var list eventsv1.EventList
+			s.Expect(lab.alice.List(s.t.Context(), &list, client.InNamespace(s.namespace))).To(Succeed())
+			for _, e := range list.Items {
+				if e.Reason == "UnknownMode" && e.Type == "Warning" && e.Regarding.Kind == "StatefulSet" {
+					return e.Note
+				}
+			}
+			return ""
+		}, patience).Should(And(ContainSubstring("enforced"), ContainSubstring("Enforce"), ContainSubstring("Observe")), "a warning Event that says what is allowed")
+		// A word that means nothing is no order to let go: the StatefulSet stays as safe as it was.
+		s.Eventually(func() string {
+			c := apimeta.FindStatusCondition(s.progress().Status.Conditions, "Stalled")
+			return c.Reason + " " + string(c.Status)
+		}, patience).Should(Equal("UnknownMode True"), "the conditions say so")
+		kept := s.uids(0, 1, 2)
+		s.setImage("2")
+		s.Consistently(func() bool { return partition(s.set()) == parked && s.uids(0, 1, 2)[2] == kept[2] }, 3*time.Second, 200*time.Millisecond).
+			Should(BeTrue(), "parked, and no pod moves")
+		s.edit(func(set *appsv1.StatefulSet) { set.Labels["pawl.dev/mode"] = "Enforce" })
+		s.waitFor("the rollout", rolloutDone(2))
+	})
+}
+
+// The label goes: finished, the StatefulSet gets back what it would have without Pawl.
+func TestLeaving(t *testing.T) {
+	tell(t, "leaving", func(s *story) {
+		s.create("1")
+		s.edit(func(set *appsv1.StatefulSet) { delete(set.Labels, "pawl.dev/mode") })
+		s.waitFor("the end of it", state("Done", "Unmanaged", ""))
+		s.Eventually(func() int32 { return partition(s.set()) }, patience).Should(BeZero(), "handed back with partition 0")
+	})
+}
+
+// A RolloutProgress that a person makes is no opt-in.
+func TestBadInputMadeByHand(t *testing.T) {
+	tell(t, "bad-made-by-hand", func(s *story) {
+		s.create("1")
+		other := s.set()
+		plain := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "plain", Namespace: s.namespace}, Spec: *other.Spec.DeepCopy()}
+		plain.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "plain"}}
+		plain.Spec.Template.Labels = map[string]string{"app": "plain"}
+		plain.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{}
+		s.Expect(lab.alice.Create(s.t.Context(), plain)).To(Succeed())
+		for name, reason := range map[string]string{"plain": "NotManaged", "absent": "StatefulSetNotFound"} {
+			rp := &pawlv1alpha1.RolloutProgress{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace}}
+			s.Expect(lab.alice.Create(s.t.Context(), rp)).To(Succeed())
+			s.Eventually(func() string {
+				s.Expect(lab.alice.Get(s.t.Context(), client.ObjectKeyFromObject(rp), rp)).To(Succeed())
+				c := apimeta.FindStatusCondition(rp.Status.Conditions, "Ready")
+				if c == nil || c.Status != metav1.ConditionFalse {
+					return fmt.Sprintf("no condition Ready=False on %s", name)
+				}
+				return c.Reason
+			}, patience).Should(Equal(reason), "waiting for conditions on %s", name)
+			s.Expect(rp.Status.State).To(BeEmpty())
+			s.Expect(rp.Status.Sequence).To(BeZero())
+		}
+		s.Expect(lab.alice.Get(s.t.Context(), client.ObjectKeyFromObject(plain), plain)).To(Succeed())
+		s.Expect(partition(plain)).To(BeZero(), "an unlabelled StatefulSet is not touched")
+	})
+}
+
+// A status that was edited does not fold: a condition with the remedy, and no step until it is gone.
+func TestBadInputDamagedLog(t *testing.T) {
+	tell(t, "bad-damaged-log", func(s *story) {
+		s.create("1")
+		rp := s.progress()
+		before := rp.DeepCopy()
+		rp.Status.Transitions[0].Message = "someone was here"
+		s.Expect(lab.alice.Status().Patch(s.t.Context(), rp, client.MergeFrom(before))).To(Succeed())
+		s.Eventually(func() string {
+			c := apimeta.FindStatusCondition(s.progress().Status.Conditions, "Stalled")
+			if c == nil || c.Status != metav1.ConditionTrue {
+				return ""
+			}
+			return c.Reason + ": " + c.Message
+		}, patience).Should(And(HavePrefix("LogDamaged"), ContainSubstring("kubectl delete rp db")), "a condition with the remedy")
+
+		s.setImage("2")
+		s.Consistently(func() int32 { return partition(s.set()) }, 3*time.Second, 100*time.Millisecond).Should(BeEquivalentTo(parked), "no step on a log that does not fold")
+		s.Expect(lab.alice.Delete(s.t.Context(), s.progress())).To(Succeed())
+		s.waitFor("the rollout after the remedy", done("Completed"))
+		s.Expect(s.judge().endings).To(Equal([]int{2, 1, 0}))
+		s.Expect(s.events()).To(ContainElement(HaveField("Reason", "LogRestarted")), "the log says that it began again")
+	})
+}
+
+// Observe: everything is reported, nothing is written.
+func TestObserveOnly(t *testing.T) {
+	tell(t, "observe-only", func(s *story) {
+		s.create("1", func(set *appsv1.StatefulSet) { set.Labels["pawl.dev/mode"] = "Observe" })
+		s.setImage("bad")
+		s.waitFor("the stall to be reported", state("Blocked", pullReasons, "db-2"))
+		s.Expect(partition(s.set())).To(BeZero(), "the partition is the owner's")
+		s.Expect(s.audited(pawlUser, "patch", "statefulsets")).To(BeEmpty(), "not one write")
+		s.Expect(s.deletions()).To(BeEmpty())
+	})
+}

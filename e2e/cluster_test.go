@@ -1,0 +1,190 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
+)
+
+// labInfo is what lab up --json prints.
+type labInfo struct {
+	Server      string            `json:"server"`
+	CAFile      string            `json:"caFile"`
+	Kubeconfig  string            `json:"kubeconfig"`
+	Kubeconfigs map[string]string `json:"kubeconfigs"`
+	AuditLog    string            `json:"auditLog"`
+	Kubectl     string            `json:"kubectl"`
+}
+
+// cluster is the one lab that all stories share.
+type cluster struct {
+	lab     labInfo
+	bin     string // where make build leaves the binaries
+	dir     string
+	admin   client.Client
+	alice   client.WithWatch // a person with rights, as admission and authorization see one
+	clients kubernetes.Interface
+	manager string // a kubeconfig with the token of Pawl's service account
+}
+
+// Pawl's service account, as config/rbac has it.
+const (
+	pawlNamespace = "pawl-system"
+	pawlAccount   = "pawl"
+	pawlUser      = "system:serviceaccount:" + pawlNamespace + ":" + pawlAccount
+)
+
+// startCluster brings the lab up, installs the CRDs and the roles, and gets the manager a token.
+func startCluster(ctx context.Context, dir string) (*cluster, error) {
+	bin, err := filepath.Abs("../bin")
+	if err != nil {
+		return nil, fmt.Errorf("find bin: %w", err)
+	}
+	c := &cluster{bin: bin, dir: dir}
+	up := exec.CommandContext(ctx, filepath.Join(bin, "lab"), "up", "--json", "--dir", filepath.Join(dir, "lab"), "--owner-pid", fmt.Sprint(os.Getpid()))
+	up.Stderr = os.Stderr
+	out, err := up.Output()
+	if err != nil {
+		return nil, fmt.Errorf("bring the lab up (make build lab-build first): %w", err)
+	}
+	if err := json.Unmarshal(out, &c.lab); err != nil {
+		return nil, fmt.Errorf("read what lab up printed: %w", err)
+	}
+	if err := c.connect(); err != nil {
+		return nil, err
+	}
+	for _, folder := range []string{"../config/crd", "../config/rbac"} {
+		if err := c.apply(ctx, folder); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.login(ctx)
+}
+
+func (c *cluster) connect() error {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(pawlv1alpha1.AddToScheme(scheme))
+	open := func(user string) (*rest.Config, client.WithWatch, error) {
+		cfg, err := clientcmd.BuildConfigFromFlags("", c.lab.Kubeconfigs[user])
+		if err != nil {
+			return nil, nil, fmt.Errorf("read the kubeconfig of %s: %w", user, err)
+		}
+		cfg.QPS, cfg.Burst = 200, 400
+		k, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+		if err != nil {
+			return nil, nil, fmt.Errorf("connect as %s: %w", user, err)
+		}
+		return cfg, k, nil
+	}
+	adminConfig, admin, err := open("admin")
+	if err != nil {
+		return err
+	}
+	_, alice, err := open("alice")
+	if err != nil {
+		return err
+	}
+	c.admin, c.alice = admin, alice
+	c.clients, err = kubernetes.NewForConfig(adminConfig)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	return nil
+}
+
+// apply creates what the manifests in a folder say, as kubectl apply would.
+func (c *cluster) apply(ctx context.Context, folder string) error {
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("find manifests in %s: %w", folder, errors.Join(err, errNone))
+	}
+	for _, file := range files {
+		f, err := os.Open(file)
+		if err != nil {
+			return fmt.Errorf("open manifest: %w", err)
+		}
+		decoder := yaml.NewYAMLOrJSONDecoder(f, 4096)
+		for {
+			u := &unstructured.Unstructured{}
+			if err := decoder.Decode(u); err != nil {
+				break // the end
+			}
+			if u.GetKind() == "" || u.GetKind() == "Kustomization" {
+				continue
+			}
+			if err := c.admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("stories"), client.ForceOwnership); err != nil {
+				_ = f.Close()
+				return fmt.Errorf("apply %s: %w", file, err)
+			}
+		}
+		_ = f.Close()
+	}
+	return nil
+}
+
+var errNone = errors.New("there are none")
+
+// login writes the kubeconfig that the manager runs with: never a person's, always the service account's.
+func (c *cluster) login(ctx context.Context) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pawlNamespace}}
+	_ = c.admin.Create(ctx, ns)
+	_ = c.admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: pawlAccount, Namespace: pawlNamespace}})
+	token, err := bearer(ctx, c.clients)
+	if err != nil {
+		return err
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["lab"] = &clientcmdapi.Cluster{Server: c.lab.Server, CertificateAuthority: c.lab.CAFile}
+	config.AuthInfos["pawl"] = &clientcmdapi.AuthInfo{Token: token}
+	config.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: "pawl"}
+	config.CurrentContext = "lab"
+	c.manager = filepath.Join(c.dir, "pawl.kubeconfig")
+	if err := clientcmd.WriteToFile(*config, c.manager); err != nil {
+		return fmt.Errorf("write the manager's kubeconfig: %w", err)
+	}
+	// Three APIs come up after the CRDs are created, not with them.
+	return c.established(ctx)
+}
+
+// established waits until the API server serves both kinds.
+func (c *cluster) established(ctx context.Context) error {
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		errs := errors.Join(
+			c.admin.List(ctx, &pawlv1alpha1.RolloutProgressList{}),
+			c.admin.List(ctx, &pawlv1alpha1.RolloutRecordList{}),
+		)
+		if errs == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("wait 30 s for the kinds to be served: %w", errs)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the kinds to be served: %w", ctx.Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(tellAll(m))
+}
+
+func tellAll(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "pawl-stories-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute) // building the lab for the first time included
+	defer cancel()
+	lab, err = startCluster(ctx, dir)
+	defer func() {
+		fmt.Fprint(os.Stderr, run(filepath.Join("..", "bin", "lab"), "down", "--dir", filepath.Join(dir, "lab")))
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "stories:", err)
+		return 1
+	}
+	code := m.Run()
+	fmt.Print(results.table())
+	return code
+}
+
+// run returns what a command prints, and its error if it has one.
+func run(command string, args ...string) string {
+	out, err := exec.Command(command, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Sprintf("%s%s %s: %v\n", out, filepath.Base(command), strings.Join(args, " "), err)
+	}
+	return string(out)
+}
+
+// tally counts how often each story was told and how long it took.
+type tally struct {
+	mu   sync.Mutex
+	rows map[string]*row
+}
+
+type row struct {
+	runs, failures int
+	slowest        time.Duration
+}
+
+var results = tally{rows: map[string]*row{}}
+
+func (r *tally) record(title string, policy appsv1.PodManagementPolicyType, began time.Time, t *testing.T) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := fmt.Sprintf("%-24s %-14s", title, policy)
+	if r.rows[key] == nil {
+		r.rows[key] = &row{}
+	}
+	r.rows[key].runs++
+	if t.Failed() {
+		r.rows[key].failures++
+	}
+	r.rows[key].slowest = max(r.rows[key].slowest, time.Since(began))
+}
+
+func (r *tally) table() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var keys []string
+	for key := range r.rows {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-24s %-14s %5s %9s %9s\n", "STORY", "POLICY", "RUNS", "FAILURES", "SLOWEST")
+	for _, key := range keys {
+		row := r.rows[key]
+		fmt.Fprintf(&b, "%s %5d %9d %8.1fs\n", key, row.runs, row.failures, row.slowest.Seconds())
+	}
+	return b.String()
+}

@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// bearer asks for a token of Pawl's service account.
+func bearer(ctx context.Context, clients kubernetes.Interface) (string, error) {
+	seconds := int64(12 * 3600)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	token, err := clients.CoreV1().ServiceAccounts(pawlNamespace).CreateToken(ctx, pawlAccount, request, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("request a token for %s: %w", pawlUser, err)
+	}
+	return token.Status.Token, nil
+}
+
+// manager is a manager process that watches one namespace.
+type manager struct {
+	cmd  *exec.Cmd
+	log  string
+	done chan struct{}
+}
+
+// stallGrace is short so that a story need not wait half a minute for a verdict.
+const stallGrace = 4 * time.Second
+
+// startManager starts the real binary under the service account's token.
+func (c *cluster) startManager(namespace string, generation int) (*manager, error) {
+	m := &manager{log: filepath.Join(c.dir, fmt.Sprintf("%s-manager-%d.log", namespace, generation)), done: make(chan struct{})}
+	out, err := os.Create(m.log)
+	if err != nil {
+		return nil, fmt.Errorf("create the manager's log: %w", err)
+	}
+	m.cmd = exec.Command(filepath.Join(c.bin, "pawl"), "manager", "--kubeconfig", c.manager, "--namespace", namespace,
+		"--leader-elect=false", "--stall-grace", stallGrace.String(), "--progress-deadline", "2m",
+		"--health-probe-address", "0", "--metrics-bind-address", "0", "--log-format", "json")
+	m.cmd.Stdout, m.cmd.Stderr = out, out
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // nothing outlives the stories
+	if err := m.cmd.Start(); err != nil {
+		_ = out.Close()
+		return nil, fmt.Errorf("start the manager: %w", err)
+	}
+	go func() {
+		_ = m.cmd.Wait()
+		_ = out.Close()
+		close(m.done)
+	}()
+	return m, nil
+}
+
+// stop ends the manager, politely or not, and waits until it is gone.
+func (m *manager) stop(sig syscall.Signal) error {
+	select {
+	case <-m.done:
+		return fmt.Errorf("the manager had ended by itself: %s", m.tail())
+	default:
+	}
+	_ = m.cmd.Process.Signal(sig)
+	select {
+	case <-m.done:
+		return nil
+	case <-time.After(20 * time.Second):
+		_ = m.cmd.Process.Kill()
+		<-m.done
+		return fmt.Errorf("the manager did not end within 20 s of signal %v", sig)
+	}
+}
+
+// tail is the end of the manager's log, for a failing story.
+func (m *manager) tail() string {
+	text, err := os.ReadFile(m.log)
+	if err != nil {
+		return err.Error()
+	}
+	const most = 6000
+	if len(text) > most {
+		text = text[len(text)-most:]
+	}
+	return string(text)
+}

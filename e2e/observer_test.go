@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// observer watches the StatefulSets and pods of a namespace from the first write on, and judges safety by them alone.
+// A gap in what it saw is a failure: an unseen moment proves nothing.
+type observer struct {
+	mu    sync.Mutex
+	seen  []sighting
+	err   error
+	stop  context.CancelFunc
+	ended sync.WaitGroup
+}
+
+// sighting is one version of one object, in the order of the whole cluster: resource versions are etcd's revisions.
+type sighting struct {
+	version uint64
+	what    watch.EventType
+	set     *appsv1.StatefulSet
+	pod     *corev1.Pod
+}
+
+// observe starts before the namespace has anything in it, so that nothing is missed.
+func observe(c client.WithWatch, namespace string) (*observer, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	o := &observer{stop: cancel}
+	for _, list := range []client.ObjectList{&appsv1.StatefulSetList{}, &corev1.PodList{}} {
+		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			cancel()
+			return nil, fmt.Errorf("list before watching: %w", err)
+		}
+		o.ended.Go(func() { o.follow(ctx, c, list, namespace) })
+	}
+	return o, nil
+}
+
+// follow watches from where the list ended, and goes on from the last version when the API server closes the watch.
+func (o *observer) follow(ctx context.Context, c client.WithWatch, list client.ObjectList, namespace string) {
+	version := list.GetResourceVersion()
+	for ctx.Err() == nil {
+		w, err := c.Watch(ctx, list, client.InNamespace(namespace), &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}})
+		if err != nil {
+			o.fail(ctx, fmt.Errorf("watch from version %s: %w", version, err))
+			return
+		}
+		for event := range w.ResultChan() {
+			if event.Type == watch.Error {
+				o.fail(ctx, fmt.Errorf("the watch has a gap after version %s: %w", version, apierrors.FromObject(event.Object)))
+				return
+			}
+			version = o.note(event)
+		}
+	}
+}
+
+func (o *observer) fail(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = errors.Join(o.err, err)
+}
+
+func (o *observer) note(event watch.Event) string {
+	s := sighting{what: event.Type}
+	var version string
+	switch obj := event.Object.(type) {
+	case *appsv1.StatefulSet:
+		s.set, version = obj, obj.ResourceVersion
+	case *corev1.Pod:
+		s.pod, version = obj, obj.ResourceVersion
+	default:
+		return ""
+	}
+	s.version, _ = strconv.ParseUint(version, 10, 64)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen = append(o.seen, s)
+	return version
+}
+
+// end stops watching.
+func (o *observer) end() {
+	o.stop()
+	o.ended.Wait()
+}
+
+// history is everything seen so far, in order.
+func (o *observer) history() []sighting {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.SortedStableFunc(slices.Values(o.seen), func(a, b sighting) int { return cmp.Compare(a.version, b.version) })
+}
+
+// failure is what kept the observer from seeing everything, if anything did.
+func (o *observer) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil && len(o.seen) == 0 {
+		return errors.New("the observer saw nothing")
+	}
+	return o.err
+}

@@ -1,0 +1,25 @@
+package e2e
+
+import (
+	"fmt"
+
+	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
+)
+
+type status = pawlv1alpha1.RolloutProgressStatus
+
+const (
+	parked       = 2147483647
+	pullReasons  = "ErrImagePull ImagePullBackOff"
+	crashReasons = "CrashLoopBackOff RestartLoop"
+)
+
+// rolloutDone: the rollout with this number is complete. Done alone would answer for the one before.
+func rolloutDone(number int64) is {
+	return func(st status) string {
+		if st.Rollout == nil || st.Rollout.Number != number {
+			return fmt.Sprintf("rollout %d has not started: %s %s", number, st.State, st.Message)
+		}
+		return done("Completed")(st)
+	}
+}
