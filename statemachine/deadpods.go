@@ -78,14 +78,17 @@ func onlyUnhealthyPod(v *view) bool {
 	return v.runsUnready(n)
 }
 
-// runsUnready: Running, staying, on a Ready node, and unready for flapWindow.
+// runsUnready: Running, staying, on a Ready node, not ready now and unready for flapWindow, also if it flickered.
 func (v *view) runsUnready(i int) bool {
 	p := &v.o.Pods[i]
-	if p.Phase != "Running" || p.Terminating || p.NodeNotReady {
+	if p.Phase != "Running" || p.Terminating || p.NodeNotReady || p.Ready {
 		return false
 	}
+	if v.has(v.countUnready, i) {
+		return true
+	}
 	since := v.o.Now
-	if !p.Ready && !p.ReadySince.IsZero() {
+	if !p.ReadySince.IsZero() {
 		since = p.ReadySince
 	}
 	if v.named(i) && v.s.Clock.Named.Before(since) {

@@ -57,8 +57,13 @@ func (v *view) confirmed() bool {
 		try.s.Name = Waiting
 	}
 	try.s.Block = Block{Ordinal: noOrdinal}
-	if kind := v.s.Step.Reason; kind == ReasonPodDead || kind == ReasonNothingToProtect {
-		try.countDead = v.s.Step.Ordinals.Without(step.Ordinals) // they were dead when the step was recorded
+	// What the pods were when the step was recorded they still are: the record itself restarted their clocks.
+	switch was := v.s.Step.Ordinals.Without(step.Ordinals); v.s.Step.Reason {
+	case ReasonPodDead, ReasonNothingToProtect:
+		try.countDead = was
+	case ReasonOnlyUnhealthyPod:
+		try.countUnready = was
+	default:
 	}
 	try.whatNext()
 	if try.bug != nil || len(try.events) != 1 {
@@ -87,15 +92,16 @@ func (v *view) whatNext() {
 
 // view is one decision in the making: what was seen, and the state as the events so far leave it.
 type view struct {
-	o         *Observation
-	s         State
-	recorded  State // as the log had it
-	events    []Event
-	intent    Intent
-	wake      time.Time
-	rule      string
-	countDead Ordinals
-	bug       error
+	o        *Observation
+	s        State
+	recorded State // as the log had it
+	events   []Event
+	intent   Intent
+	wake     time.Time
+	rule     string
+	bug      error
+
+	countDead, countUnready Ordinals // on the word of a recorded step
 }
 
 // emit records an event. The state follows at once, so that later rules see clocks that it restarted.

@@ -2,6 +2,7 @@ package statemachine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -314,8 +315,8 @@ func (w *world) checkIntent(o Observation, d Decision) {
 		if in.Partition == o.Partition {
 			w.violate("I9: a write that changes nothing")
 		}
-		if in.Partition > o.Partition && d.State.Step.Open() && d.State.Step.Partition >= in.Partition {
-			w.violate("I11: the partition rises for a step")
+		if by := w.partitionBy(d.Events); in.Partition > o.Partition && (by == StepStarted || by == StepSkipped) {
+			w.violate("I11: the partition rises from %d to %d by %s", o.Partition, in.Partition, by)
 		}
 	case ReplacePod:
 		if d.State.Replace.UID != in.Pod.UID {
@@ -327,6 +328,16 @@ func (w *world) checkIntent(o Observation, d Decision) {
 	case RestoreRevision, NoIntent:
 	}
 	w.checkStep(o, d)
+}
+
+// partitionBy is the type of the newest record of the partition.
+func (w *world) partitionBy(events []Event) EventType {
+	for _, e := range slices.Backward(append(slices.Clone(w.log), events...)) {
+		if e.Partition != nil {
+			return e.Type
+		}
+	}
+	return ""
 }
 
 // checkStep: an ordinary step is taken only when every pod is healthy (I4) and all released ones are finished (I2).
