@@ -56,6 +56,23 @@ const (
 
 // startCluster brings the lab up, installs the CRDs and the roles, and gets the manager a token.
 func startCluster(ctx context.Context, dir string) (*cluster, error) {
+	c, err := bareCluster(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range []string{"../config/crd", "../config/rbac"} {
+		if err := c.apply(ctx, folder); err != nil {
+			return c, err
+		}
+	}
+	if err := c.login(ctx); err != nil {
+		return c, err
+	}
+	return c, c.established(ctx)
+}
+
+// bareCluster brings a lab up that has never heard of Pawl.
+func bareCluster(ctx context.Context, dir string) (*cluster, error) {
 	bin, err := filepath.Abs("../bin")
 	if err != nil {
 		return nil, fmt.Errorf("find bin: %w", err)
@@ -70,15 +87,12 @@ func startCluster(ctx context.Context, dir string) (*cluster, error) {
 	if err := json.Unmarshal(out, &c.lab); err != nil {
 		return nil, fmt.Errorf("read what lab up printed: %w", err)
 	}
-	if err := c.connect(); err != nil {
-		return nil, err
-	}
-	for _, folder := range []string{"../config/crd", "../config/rbac"} {
-		if err := c.apply(ctx, folder); err != nil {
-			return nil, err
-		}
-	}
-	return c, c.login(ctx)
+	return c, c.connect()
+}
+
+// labCommand runs the lab's own command on this cluster.
+func (c *cluster) labCommand(args ...string) string {
+	return run(filepath.Join(c.bin, "lab"), append(args, "--dir", filepath.Join(c.dir, "lab"))...)
 }
 
 func (c *cluster) connect() error {
@@ -163,11 +177,10 @@ func (c *cluster) login(ctx context.Context) error {
 	if err := clientcmd.WriteToFile(*config, c.manager); err != nil {
 		return fmt.Errorf("write the manager's kubeconfig: %w", err)
 	}
-	// Three APIs come up after the CRDs are created, not with them.
-	return c.established(ctx)
+	return nil
 }
 
-// established waits until the API server serves both kinds.
+// established waits until the API server serves both kinds, which is a moment after the CRDs are created.
 func (c *cluster) established(ctx context.Context) error {
 	deadline := time.Now().Add(30 * time.Second)
 	for {

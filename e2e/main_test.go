@@ -29,9 +29,9 @@ func tellAll(m *testing.M) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute) // building the lab for the first time included
 	defer cancel()
 	lab, err = startCluster(ctx, dir)
-	defer func() {
-		fmt.Fprint(os.Stderr, run(filepath.Join("..", "bin", "lab"), "down", "--dir", filepath.Join(dir, "lab")))
-	}()
+	if lab != nil {
+		defer func() { fmt.Fprint(os.Stderr, lab.labCommand("down")) }()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "stories:", err)
 		return 1

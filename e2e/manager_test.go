@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -60,7 +61,7 @@ func (c *cluster) startManager(namespace string, generation int) (*manager, erro
 }
 
 // stop ends the manager, politely or not, and waits until it is gone.
-func (m *manager) stop(sig syscall.Signal) error {
+func (m *manager) stop(sig os.Signal) error {
 	select {
 	case <-m.done:
 		return fmt.Errorf("the manager had ended by itself: %s", m.tail())
@@ -75,6 +76,18 @@ func (m *manager) stop(sig syscall.Signal) error {
 		<-m.done
 		return fmt.Errorf("the manager did not end within 20 s of signal %v", sig)
 	}
+}
+
+// errors are the lines in which the manager says that something is wrong.
+func (m *manager) errors() []string {
+	text, _ := os.ReadFile(m.log)
+	var lines []string
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if strings.Contains(line, `"level":"error"`) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 // tail is the end of the manager's log, for a failing story.

@@ -131,22 +131,11 @@ func image(tag string) string { return "registry.example/db:" + tag }
 
 // create makes the StatefulSet and waits until it is up and Pawl has nothing to do.
 func (s *story) create(tag string, edits ...func(*appsv1.StatefulSet)) {
-	labels := map[string]string{"app": name}
 	replicas := int32(3)
-	set := &appsv1.StatefulSet{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: s.namespace, Labels: map[string]string{"pawl.dev/mode": "Enforce"}},
-		Spec: appsv1.StatefulSetSpec{
-			Replicas: &replicas, ServiceName: name, PodManagementPolicy: s.policy, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				// A second between running and Ready, so that a story can meet a rollout in the middle.
-				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{"lab.pawl.dev/ready-after": "1s"}},
-				Spec: corev1.PodSpec{Containers: []corev1.Container{{
-					Name: "mysqld", Image: image(tag),
-					ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}},
-				}}},
-			},
-		},
-	}
+	set := bareSet(s.namespace, tag)
+	set.Spec.Replicas, set.Spec.PodManagementPolicy = &replicas, s.policy
+	// A second between running and Ready, so that a story can meet a rollout in the middle.
+	set.Spec.Template.Annotations = map[string]string{"lab.pawl.dev/ready-after": "1s"}
 	for _, edit := range edits {
 		edit(set)
 	}

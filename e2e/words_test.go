@@ -3,8 +3,15 @@ package e2e
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
 	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
 )
+
+// probe is a readiness probe; the played kubelet only asks whether there is one.
+func probe() *corev1.Probe {
+	return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
+}
 
 type status = pawlv1alpha1.RolloutProgressStatus
 
