@@ -1,0 +1,97 @@
+# Everything here needs Go, git, make and a C compiler (for the race detector), and nothing else: no Docker, no root, no
+# download beside Go modules. Tools have a module of their own, config/tools.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+
+TOOL = go tool -modfile=$(CURDIR)/config/tools/go.mod
+LINT = $(TOOL) golangci-lint-kube-api-linter run
+LAB_LOG = bin/lab-build.log
+
+COUNT ?= 1
+RUN ?= .
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build the manager and the lab into bin/
+	go build -o bin/ ./cmd/...
+	cd e2e/lab && go build -o ../../bin/lab ./cmd/lab
+
+.PHONY: generate
+generate: ## write all that is generated: deepcopy, CRDs, RBAC, docs
+	$(TOOL) controller-gen object crd paths=./api/... output:crd:dir=config/crd
+	$(TOOL) controller-gen rbac:roleName=pawl paths='./controllers/...;./cmd/pawl/...' output:rbac:dir=config/rbac
+	go generate ./...
+
+.PHONY: verify-generate
+verify-generate: ## fail if generate would change anything
+	@state() { git ls-files -z --cached --others --exclude-standard | LC_ALL=C sort -zu | xargs -0 sha256sum 2>/dev/null || true; }; \
+	before=$$(state); $(MAKE) generate; \
+	diff <(echo "$$before") <(state) || { echo "make generate changed the files above: add them to the commit" >&2; exit 1; }
+
+.PHONY: lint
+lint: ## run the linters, with those for APIs on api/
+	$(LINT) ./...
+	$(LINT) -c .golangci-api.yml ./api/...
+	cd e2e/lab && $(LINT) -c ../../.golangci.yml ./...
+
+.PHONY: unit
+unit: ## run the tests that need no cluster, with the race detector
+	go test -race -timeout 20m $$(go list ./... | grep -v 'pawl/e2e$$')
+	cd e2e/lab && go test ./...
+
+.PHONY: test
+test: ## run everything; from a fresh clone this takes half an hour on 2 cores
+	@$(MAKE) build
+	@echo "building the control plane in the background, see $(LAB_LOG)"; \
+	bin/lab build >$(LAB_LOG) 2>&1 & lab=$$!; trap 'kill $$lab 2>/dev/null || true' EXIT; \
+	$(MAKE) verify-generate; $(MAKE) lint; $(MAKE) unit; \
+	echo "waiting for the control plane"; wait $$lab || { cat $(LAB_LOG); exit 1; }
+	@$(MAKE) stories
+	@$(MAKE) demo
+
+.PHONY: stories
+stories: build lab-build ## run the stories on a real control plane; COUNT=n repeats them, RUN=regex picks some
+	cd e2e && go test -count=$(COUNT) -run '$(RUN)' -parallel 6 -timeout 80m
+
+.PHONY: demo
+demo: build lab-build ## watch a rollout go wrong and be put right
+	go run ./e2e/demo
+
+.PHONY: run
+run: build ## run the manager here, on the cluster of $PAWL_KUBECONFIG; more flags in ARGS
+	@[ -n "$${PAWL_KUBECONFIG:-}" ] || { echo "make run: PAWL_KUBECONFIG is not set; set it to the kubeconfig of the cluster to use" >&2; exit 1; }; \
+	exec bin/pawl run-local --log-format console --health-probe-address 0 --metrics-bind-address 0 $(ARGS)
+
+.PHONY: lab-build
+lab-build: build ## build the control plane from Go modules; about 9 minutes the first time
+	bin/lab build
+
+.PHONY: lab-up
+lab-up: build ## start a control plane with played nodes, and Pawl in it, in .lab/; what ran there before is ended
+	@bin/lab up --dir .lab >/dev/null
+	@bin/lab add pawl --dir .lab --ready 'http://127.0.0.1:{port}/readyz' -- \
+	  env PAWL_KUBECONFIG=.lab/kubeconfig bin/pawl run-local --log-format console \
+	  --health-probe-address '127.0.0.1:{port}' --metrics-bind-address 0 || { bin/lab down --dir .lab; exit 1; }
+	@printf '%s\n' "Pawl is at work in a control plane of its own. To use it from here:" "" \
+	  "  export KUBECONFIG=$$PWD/.lab/kubeconfig" \
+	  "  .lab/kubectl get rolloutprogress -A" "" \
+	  "A first StatefulSet: .lab/kubectl apply -k config/samples" \
+	  "A good image:        .lab/kubectl set image statefulset/web web=registry.example/web:2" \
+	  "One that is bad:     .lab/kubectl set image statefulset/web web=registry.example/web:bad" \
+	  "What Pawl says:      bin/lab logs -f pawl" \
+	  "The end of it:       make lab-down"
+
+.PHONY: lab-down
+lab-down: build ## end both
+	bin/lab down --dir .lab
+
+.PHONY: clean
+clean: ## end the lab and remove what was built
+	[ ! -x bin/lab ] || bin/lab down --dir .lab
+	rm -rf bin .lab
