@@ -43,7 +43,7 @@ func (b *bringing) await(ctx context.Context, name, what string, ask func(contex
 		}
 		select {
 		case <-announce:
-			b.lab.say("waiting for %s", what)
+			b.lab.say("waiting for %s, for up to %s", what, patience)
 		case <-ctx.Done():
 			return fmt.Errorf("wait for %s: %w (%w)\nthe end of the log of %s:\n%s", what, err, ctx.Err(), name, b.lab.tail(name, 15))
 		case <-time.After(50 * time.Millisecond):

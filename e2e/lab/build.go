@@ -52,16 +52,16 @@ var programs = []program{
 // versionFlags has one order, for the cache goes by it.
 func versionFlags() string {
 	version := strings.Split(strings.TrimPrefix(kubernetesVersion, "v"), ".")
-	flags := "-s -w"
+	flags := []string{"-s", "-w"}
 	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
 		for _, setting := range []string{
 			"gitVersion=" + kubernetesVersion, "gitMajor=" + version[0], "gitMinor=" + version[1],
 			"gitTreeState=clean", "gitCommit=gomodules", "buildDate=2026-01-01T00:00:00Z",
 		} {
-			flags += " -X " + pkg + "." + setting
+			flags = append(flags, "-X", pkg+"."+setting)
 		}
 	}
-	return flags
+	return strings.Join(flags, " ")
 }
 
 // Build returns the binaries, building those that the cache does not hold.

@@ -24,6 +24,8 @@ type component struct {
 	name string
 	port int
 	args []string
+	// Of a program that was added: what it is, and where it was when it was.
+	binary, dir string
 }
 
 func loopback(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }

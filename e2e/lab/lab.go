@@ -45,8 +45,8 @@ func Open(dir string, out io.Writer) (*Lab, error) {
 	}
 	// Processes are told apart by paths below, which must not depend on the
 	// way that the directory was reached.
-	if real, err := filepath.EvalSymlinks(abs); err == nil {
-		abs = real
+	if resolved, err := filepath.EvalSymlinks(abs); err == nil {
+		abs = resolved
 	}
 	return &Lab{Dir: abs, Out: out}, nil
 }

@@ -127,6 +127,46 @@ func TestAComponentThatCannotStartIsReported(t *testing.T) {
 	}
 }
 
+func TestAnAddedProgramEndsWithTheLab(t *testing.T) {
+	l := newLab(t)
+	if err := writeJSON(l.path("lab.json"), Info{Logs: map[string]string{}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, command := range map[string][]string{
+		"kwok": {"sleep", "60"}, "a/b": {"sleep", "60"}, "nothing": {}, "unknown": {"/does/not/exist"},
+	} {
+		if err := l.Add(t.Context(), Program{Name: name, Command: command}); err == nil {
+			t.Errorf("%s: it was added", name)
+		}
+	}
+	if err := l.Add(t.Context(), Program{Name: "guest", Command: []string{"sleep", "60"}}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := l.recordOf("guest")
+	if err != nil || !r.alive() || !r.added() {
+		t.Fatalf("record: %+v, %v", r, err)
+	}
+	if err := l.Down(); err != nil {
+		t.Fatal(err)
+	}
+	if r.alive() {
+		t.Error("it outlived Down")
+	}
+}
+
+func TestAnAddedProgramThatDiesIsReported(t *testing.T) {
+	l := newLab(t)
+	if err := writeJSON(l.path("lab.json"), Info{Logs: map[string]string{}}); err != nil {
+		t.Fatal(err)
+	}
+	err := l.Add(t.Context(), Program{
+		Name: "guest", Command: []string{"sh", "-c", "echo I cannot; exit 1"}, Ready: "http://127.0.0.1:1/",
+	})
+	if err == nil || !strings.Contains(err.Error(), "I cannot") {
+		t.Errorf("got %v, want the reason from its log", err)
+	}
+}
+
 func TestAForeignDirectoryIsNotTouched(t *testing.T) {
 	dir := t.TempDir()
 	precious := filepath.Join(dir, "precious")

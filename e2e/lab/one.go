@@ -40,8 +40,17 @@ func (l *Lab) Start(name string) error {
 	if err := os.Remove(l.recordPath(name)); err != nil {
 		return fmt.Errorf("forget the old %s: %w", name, err)
 	}
-	_, err = l.start(lock, component{name: name, port: r.Port, args: r.Command[1:]})
+	_, err = l.start(lock, r.component())
 	return err
+}
+
+// component is what to start to have the process again.
+func (r record) component() component {
+	c := component{name: r.Name, port: r.Port, args: r.Command[1:]}
+	if r.added() {
+		c.binary, c.dir = r.Command[0], r.Dir
+	}
+	return c
 }
 
 func (l *Lab) recordOf(name string) (record, error) {

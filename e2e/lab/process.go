@@ -24,7 +24,12 @@ type record struct {
 	Command []string `json:"command"`
 	Port    int      `json:"port,omitempty"`
 	Log     string   `json:"log"`
+	// Dir is set for a program that was added: the directory it works in.
+	Dir string `json:"dir,omitempty"`
 }
+
+// added tells a program that was added from the components of every lab.
+func (r record) added() bool { return r.Dir != "" }
 
 // alive says whether the recorded process still runs: this very one, not
 // another that was given its number.
@@ -47,12 +52,9 @@ func (l *Lab) start(lock *os.File, c component) (record, error) {
 	if err != nil {
 		return record{}, fmt.Errorf("find this program: %w", err)
 	}
-	binary := l.Binaries.ControlPlane
-	switch c.name {
-	case kwok:
-		binary = l.Binaries.KWOK
-	case watchdog:
-		binary = self
+	binary, dir := l.binaryOf(c, self), l.Dir
+	if c.dir != "" {
+		dir = c.dir
 	}
 	logPath := l.logPath(c.name)
 	output, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -61,14 +63,14 @@ func (l *Lab) start(lock *os.File, c component) (record, error) {
 	}
 	defer func() { _ = output.Close() }()
 
-	draft := record{Name: c.name, Port: c.port, Log: logPath, Command: append([]string{binary}, c.args...)}
+	draft := record{Name: c.name, Port: c.port, Log: logPath, Command: append([]string{binary}, c.args...), Dir: c.dir}
 	if err := writeJSON(l.recordPath(c.name)+".draft", draft); err != nil {
 		return record{}, err
 	}
 	cmd := exec.Command(self, ShimCommand, l.recordPath(c.name))
-	cmd.Dir, cmd.Stdout, cmd.Stderr = l.Dir, output, output
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, output, output
 	cmd.ExtraFiles = []*os.File{lock}
-	cmd.Env = l.environment()
+	cmd.Env = l.environment(c)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return record{}, fmt.Errorf("start %s: %w", c.name, err)
@@ -76,6 +78,19 @@ func (l *Lab) start(lock *os.File, c component) (record, error) {
 	// Reaps it if it ends while this program still runs; afterwards init does.
 	go func() { _ = cmd.Wait() }()
 	return l.awaitRecord(c.name, cmd.Process.Pid)
+}
+
+func (l *Lab) binaryOf(c component, self string) string {
+	switch {
+	case c.binary != "":
+		return c.binary
+	case c.name == kwok:
+		return l.Binaries.KWOK
+	case c.name == watchdog:
+		return self
+	default:
+		return l.Binaries.ControlPlane
+	}
 }
 
 // awaitRecord returns once the shim has written itself down.
@@ -94,9 +109,14 @@ func (l *Lab) awaitRecord(name string, pid int) (record, error) {
 	return record{}, fmt.Errorf("start %s: it ended at once:\n%s", name, l.tail(name, 15))
 }
 
-// environment keeps the host's configuration away from the components.
-func (l *Lab) environment() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + l.Dir, "TMPDIR=" + os.TempDir()}
+// environment keeps the host's configuration away from the components. What a
+// program that was added leaves among its temporary files goes with the lab.
+func (l *Lab) environment(c component) []string {
+	temp := os.TempDir()
+	if c.binary != "" {
+		temp = l.path("tmp")
+	}
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + l.Dir, "TMPDIR=" + temp}
 }
 
 // A shim stays on the process's first thread. An exec from any other makes that
@@ -146,10 +166,16 @@ func (l *Lab) records() ([]record, error) {
 		}
 		records = append(records, r)
 	}
-	slices.SortFunc(records, func(a, b record) int {
-		return slices.Index(startOrder, a.Name) - slices.Index(startOrder, b.Name)
-	})
+	slices.SortStableFunc(records, func(a, b record) int { return rank(a.Name) - rank(b.Name) })
 	return records, nil
+}
+
+// rank puts what was added behind the lab's own components.
+func rank(name string) int {
+	if i := slices.Index(startOrder, name); i >= 0 {
+		return i
+	}
+	return len(startOrder)
 }
 
 func (l *Lab) recordPath(name string) string { return l.path("run", name+".json") }

@@ -34,20 +34,48 @@ func (l *Lab) Status() ([]ComponentStatus, error) {
 			}
 			continue
 		}
-		r := records[i]
-		status := ComponentStatus{Name: name, PID: r.PID, Port: r.Port, Log: r.Log, Up: r.alive()}
-		if status.Up {
-			status.Bytes = residentBytes(r.PID)
+		all = append(all, records[i].status())
+	}
+	for _, r := range records {
+		if r.added() {
+			all = append(all, r.status())
 		}
-		all = append(all, status)
 	}
 	return all, nil
 }
 
+func (r record) status() ComponentStatus {
+	status := ComponentStatus{Name: r.Name, PID: r.PID, Port: r.Port, Log: r.Log, Up: r.alive()}
+	if status.Up {
+		status.Bytes = residentBytes(r.PID)
+	}
+	return status
+}
+
+// Logs names the components that have a log, in the order of starting; the
+// watchdog has nothing to say.
+func (l *Lab) Logs() ([]string, error) {
+	names := slices.Clone(startOrder[1:])
+	records, err := l.records()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range records {
+		if r.added() {
+			names = append(names, r.Name)
+		}
+	}
+	return names, nil
+}
+
 // Log is the path of a component's log.
 func (l *Lab) Log(name string) (string, error) {
-	if !slices.Contains(startOrder, name) {
-		return "", fmt.Errorf("no component %q: there are %v", name, startOrder)
+	names, err := l.Logs()
+	if err != nil {
+		return "", err
+	}
+	if name != watchdog && !slices.Contains(names, name) {
+		return "", fmt.Errorf("no component %q: there are %v", name, names)
 	}
 	return l.logPath(name), nil
 }

@@ -23,7 +23,13 @@ func (l *Lab) stopAll() error {
 		return err
 	}
 	records = slices.DeleteFunc(records, func(r record) bool { return r.PID == os.Getpid() })
-	if err := end(records); err != nil {
+	// What was added goes first: it works on the lab, and can only end in order
+	// as long as that answers.
+	own := slices.IndexFunc(records, record.added)
+	if own < 0 {
+		own = len(records)
+	}
+	if err := errors.Join(end(records[own:]), end(records[:own])); err != nil {
 		return err
 	}
 	for _, r := range records {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"pawl.dev/pawl/e2e/lab"
 )
 
 // down looks that nothing is left of the lab: no file, no process.
@@ -32,6 +34,9 @@ func (t *test) ownersEnd(ctx context.Context) error {
 		return fmt.Errorf("start an owner: %w", err)
 	}
 	_, err := t.lab.Up(ctx, owner.Process.Pid)
+	if err == nil {
+		err = t.lab.Add(ctx, lab.Program{Name: guest, Command: guestCommand})
+	}
 	var pids []int
 	if err == nil {
 		pids, err = t.pids()

@@ -34,7 +34,7 @@ func unready(p pod) bool  { return len(p.Status.ContainerStatuses) > 0 && !p.rea
 func deleting(p pod) bool { return p.Metadata.DeletionTimestamp != "" }
 
 func waits(reason string) func(pod) bool { return func(p pod) bool { return p.waits(reason) } }
-func ended(code int) func(pod) bool      { return func(p pod) bool { return p.ended(code) } }
+func ended(p pod) bool                   { return p.ended(1) }
 
 func readyAfter(restarts int) func(pod) bool {
 	return func(p pod) bool { return p.ready() && p.restarts() >= restarts }
@@ -42,25 +42,25 @@ func readyAfter(restarts int) func(pod) bool {
 
 func setFate(fate string) func(context.Context, *test, string) error {
 	return func(ctx context.Context, t *test, name string) error {
-		return t.kubelet.SetFate(ctx, "default", name, fate) //nolint:wrapcheck // it says so itself
+		return t.kubelet.SetFate(ctx, "default", name, fate)
 	}
 }
 
 func killContainer(container string) func(context.Context, *test, string) error {
 	return func(ctx context.Context, t *test, name string) error {
-		return t.kubelet.Kill(ctx, "default", name, container, 137) //nolint:wrapcheck // it says so itself
+		return t.kubelet.Kill(ctx, "default", name, container, 137)
 	}
 }
 
 func deletePod(ctx context.Context, t *test, name string) error {
-	return t.alice.Do(ctx, http.MethodDelete, podsPath+name, nil, nil) //nolint:wrapcheck // it says so itself
+	return t.alice.Do(ctx, http.MethodDelete, podsPath+name, nil, nil)
 }
 
 // silence makes the pod not Ready over the heads of its containers, as the node
 // controller does when a node falls silent.
 func silence(ctx context.Context, t *test, name string) error {
 	lost := `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`
-	return t.kubelet.Do(ctx, http.MethodPatch, podsPath+name+"/status", lost, nil) //nolint:wrapcheck // it says so itself
+	return t.kubelet.Do(ctx, http.MethodPatch, podsPath+name+"/status", lost, nil)
 }
 
 // fates tells all stories at once, each on a StatefulSet of its own.

@@ -100,13 +100,14 @@ func eventually(limit time.Duration, check func() error) error {
 
 // statefulSet is a set whose pods have the fate that the story is about.
 func statefulSet(name, image string, s story) map[string]any {
-	containers := []any{map[string]any{"name": "db", "image": image}}
+	first := map[string]any{"name": "db", "image": image}
+	containers := []any{first}
 	for _, beside := range s.beside {
 		containers = append(containers, map[string]any{"name": "beside", "image": beside})
 	}
 	if s.probed {
 		probe := map[string]any{"exec": map[string]any{"command": []string{"true"}}}
-		containers[0].(map[string]any)["readinessProbe"] = probe
+		first["readinessProbe"] = probe
 	}
 	labels := map[string]any{"app": name}
 	return map[string]any{

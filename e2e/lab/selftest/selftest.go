@@ -53,6 +53,7 @@ func Run(ctx context.Context, binaries lab.Binaries, out io.Writer) (err error) 
 		{"audit", t.audit},
 		{"service-account tokens", t.tokens},
 		{"a dead component", t.deadComponent},
+		{"an added program", t.added},
 		{"down", t.down},
 		{"the owner's end", t.ownersEnd},
 	} {

@@ -18,7 +18,7 @@ var stories = []story{
 	}},
 	{name: "crash", image: image + "crash", moments: []moment{
 		{what: "Ready for a moment, for nothing probes it", seen: ready},
-		{what: "an exit", seen: ended(1)},
+		{what: "an exit", seen: ended},
 		{what: "a first restart without back-off", seen: func(p pod) bool { return p.restarts() >= 1 }},
 		{what: "back-off", seen: waits("CrashLoopBackOff")},
 		{what: "a second restart", seen: func(p pod) bool { return p.restarts() >= 2 && p.ended(1) }},
@@ -35,13 +35,13 @@ var stories = []story{
 	}},
 	{name: "exits", image: image + "exits-800ms", moments: []moment{
 		{what: "Ready", seen: ready},
-		{what: "an exit", seen: ended(1)},
+		{what: "an exit", seen: ended},
 		{what: "Ready again", seen: readyAfter(1)},
-		{what: "another exit", seen: ended(1)},
+		{what: "another exit", seen: ended},
 	}},
 	{name: "exits-late", image: image + "exits", notes: map[string]string{"lab.pawl.dev/exit-after": "5s"}, moments: []moment{
 		{what: "Ready", seen: ready, hold: 2 * time.Second},
-		{what: "an exit", seen: ended(1)},
+		{what: "an exit", seen: ended},
 	}},
 	{name: "ready-late", image: image + "1", notes: map[string]string{"lab.pawl.dev/ready-after": "3s"}, moments: []moment{
 		{what: "running, not Ready", seen: unready, hold: time.Second},
@@ -66,7 +66,7 @@ var stories = []story{
 	{name: "turned", image: image + "1", moments: []moment{
 		{what: "Ready", seen: ready, do: setFate("never")},
 		{what: "not Ready", seen: unready, do: setFate("crash")},
-		{what: "an exit", seen: ended(1), do: setFate("bad")},
+		{what: "an exit", seen: ended, do: setFate("bad")},
 		{what: "no image", seen: waits("ImagePullBackOff"), do: setFate("ready")},
 		{what: "healed", seen: ready, hold: time.Second},
 	}},

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"pawl.dev/pawl/e2e/lab"
 	"pawl.dev/pawl/e2e/lab/selftest"
@@ -85,6 +87,31 @@ func stop(_ context.Context, args []string) error {
 
 func start(_ context.Context, args []string) error {
 	return single("start", args, (*lab.Lab).Start)
+}
+
+// add takes flags up to "--"; what follows belongs to the program.
+func add(ctx context.Context, args []string) error {
+	var program []string
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, program = args[:i], args[i+1:]
+	}
+	o := newOptions("add")
+	ready := o.String("ready", "", "")
+	names, err := o.parse(args)
+	if err != nil {
+		return err
+	}
+	if len(names) != 1 || len(program) == 0 {
+		return errors.New("add wants a name, and a program behind --; see lab help")
+	}
+	l, err := o.open()
+	if err != nil {
+		return err
+	}
+	if err := l.Add(ctx, lab.Program{Name: names[0], Command: program, Ready: *ready}); err != nil {
+		return fmt.Errorf("add a component: %w", err)
+	}
+	return nil
 }
 
 // single does something to one component.

@@ -22,6 +22,10 @@ const usage = `usage: lab COMMAND [flags]
   down                        end the lab and remove its directory
   status [--json]             what runs; exit 1 if anything does not
   stop|start COMPONENT        end one component, start it again
+  add NAME [--ready URL] -- PROGRAM ARGS...
+                              run one more program as a component; {port} in its
+                              arguments and in URL becomes a free one. With a URL,
+                              wait until that answers
   info                        print again what "up --json" printed
   logs [-f] [COMPONENT]       print logs
   kubectl ARGS...             kubectl against the lab, as admin
@@ -54,15 +58,15 @@ func main() {
 // commands by name.
 var commands = map[string]func(ctx context.Context, args []string) error{
 	"build": build, "up": up, "down": down, "status": status, "info": info, "logs": logs,
-	"kubectl": kubectl, "kill": kill, "fate": fate, "stop": stop, "start": start, "selftest": selfTest,
+	"kubectl": kubectl, "kill": kill, "fate": fate, "stop": stop, "start": start, "add": add, "selftest": selfTest,
 }
 
 func run(name string, args []string) error {
 	switch name {
 	case lab.ShimCommand:
-		return lab.Shim(args[0]) //nolint:wrapcheck // says it all
+		return lab.Shim(args[0])
 	case lab.WatchdogCommand:
-		return lab.Watch(args[0], args[1], args[2]) //nolint:wrapcheck // says it all
+		return lab.Watch(args[0], args[1], args[2])
 	case "help", "-h", "--help":
 		fmt.Print(usage)
 		return nil

@@ -47,7 +47,7 @@ func kill(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return client.Kill(ctx, *namespace, names[0], *container, *code) //nolint:wrapcheck // says it all
+	return client.Kill(ctx, *namespace, names[0], *container, *code)
 }
 
 func fate(ctx context.Context, args []string) error {
@@ -64,7 +64,7 @@ func fate(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return client.SetFate(ctx, *namespace, words[0], words[1]) //nolint:wrapcheck // says it all
+	return client.SetFate(ctx, *namespace, words[0], words[1])
 }
 
 // kubectl becomes kubectl, so that its exit code, signals and terminal are its
@@ -101,7 +101,9 @@ func logs(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(names) == 0 {
-		names = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
+		if names, err = l.Logs(); err != nil {
+			return fmt.Errorf("find the logs: %w", err)
+		}
 	}
 	var paths []string
 	for _, name := range names {
