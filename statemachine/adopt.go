@@ -62,8 +62,8 @@ func adopted(v *view) bool {
 	to := v.o.Partition
 	if v.enforce() {
 		to = v.parkAt()
-		if e.Reason == ReasonCreated {
-			to = Parked // there is no pod yet that could lose anything
+		if e.Reason == ReasonCreated || e.Reason == ReasonRecreated && v.nonePresent() {
+			to = Parked // there is no pod yet, or those of the earlier one are still to be adopted
 		}
 	}
 	v.emit(v.leaving(max(to, v.o.Partition), e))
@@ -90,6 +90,15 @@ func (v *view) origin() Origin {
 		}
 	}
 	return seen
+}
+
+func (v *view) nonePresent() bool {
+	for i := range v.o.Pods {
+		if v.o.Pods[i].Present {
+			return false
+		}
+	}
+	return true
 }
 
 // settled: the status is current and nothing of an update can be seen.

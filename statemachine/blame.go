@@ -25,7 +25,7 @@ func (v *view) blame(candidates iter.Seq[int]) blame {
 	best, rank := blame{index: -1}, 0
 	for i := range candidates {
 		f := v.finding(i)
-		hard, late := v.hardStalled(i), v.late(i)
+		hard, late := v.hardStalled(i), v.overdue(i)
 		r := 1
 		switch {
 		case hard:
@@ -54,8 +54,8 @@ func (v *view) judge(b blame) {
 		v.release()
 		return
 	}
-	if b.blocked && v.superseded(b.index) && v.dead(b.index) {
-		b.finding.reason = ReasonSupersededPodStuck
+	if hard := b.finding.reason.class().hard(); (b.blocked || hard) && v.stuck(b.index) {
+		b.finding.reason, b.blocked = ReasonSupersededPodStuck, true // it will not heal by waiting
 	}
 	if b.blocked {
 		v.block(b.finding.reason, b.index, b.finding)
@@ -65,6 +65,12 @@ func (v *view) judge(b blame) {
 		b.finding.reason = ReasonStarting
 	}
 	v.hold(b.finding.reason, b.index, b.finding)
+}
+
+// stuck: dead at a revision that nobody goes to, and neither the next step nor a repair will reach it.
+func (v *view) stuck(i int) bool {
+	repaired := v.replaceable(i) && !v.has(v.s.Replaced, i)
+	return v.enforce() && !v.o.Paused && v.superseded(i) && v.dead(i) && i != v.nextPod() && !repaired
 }
 
 // unfinishedOfStep yields the pods of the open step that are not at the target and healthy yet, lowest first.

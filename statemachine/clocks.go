@@ -28,13 +28,37 @@ func (v *view) finding(i int) finding {
 // or else, when Pawl did not see it begin, with the newest object time that proves it.
 func (v *view) stalledSince(i int, f finding) time.Time {
 	since := v.o.Now
-	if f.since.After(v.floor(i)) && f.since.Before(since) {
-		since = f.since
+	if proven := v.provenSince(i, f); !proven.IsZero() && !proven.Before(v.floor(i)) && proven.Before(since) {
+		since = proven
 	}
 	if c := v.s.Clock; v.named(i) && c.Reason.class() == f.reason.class() && c.Since.Before(since) {
 		since = c.Since
 	}
 	return since
+}
+
+// objectTime is how much later than its object time says a thing may have happened: these are cut to whole seconds.
+const objectTime = time.Second - time.Microsecond
+
+// provenSince is the newest object time that proves the finding; zero if there is none. What was published before the
+// node came back says nothing of now. A pod without an object time that shows what the named pod shows goes by that
+// pod's clock: two pods that cannot pull one image are one stall.
+func (v *view) provenSince(i int, f finding) time.Time {
+	if !f.since.IsZero() {
+		return later(f.since, v.o.Pods[i].NodeSince).Add(objectTime)
+	}
+	c, t := v.s.Clock, v.factTime(i)
+	if c.Ordinal == noOrdinal || v.named(i) || c.Reason.class() != f.reason.class() || t.IsZero() {
+		return time.Time{}
+	}
+	return later(c.Since, t.Add(objectTime))
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // floor is the newest progress: no clock of this pod began before it.
@@ -52,6 +76,12 @@ func (v *view) floor(i int) time.Time {
 // late: past the progress deadline without being finished. The clock belongs to the ordinal: restarts, new uids and
 // flips reset nothing.
 func (v *view) late(i int) bool {
+	start := v.lateStart(i)
+	return !start.IsZero() && v.reached(start.Add(v.o.ProgressDeadline))
+}
+
+// lateStart is when the progress deadline of this pod began; zero if it has not.
+func (v *view) lateStart(i int) time.Time {
 	var start time.Time
 	switch {
 	case v.has(v.s.Step.Ordinals, i):
@@ -64,13 +94,17 @@ func (v *view) late(i int) bool {
 			start = t
 		}
 	}
-	if start.IsZero() {
-		return false
+	if p := &v.o.Pods[i]; !start.IsZero() && p.Terminating {
+		start = later(start, p.DeletionTime) // its grace period is its own
 	}
-	if p := &v.o.Pods[i]; p.Terminating && p.DeletionTime.After(start) {
-		start = p.DeletionTime // its grace period is its own
-	}
-	return v.reached(start.Add(v.o.ProgressDeadline))
+	return start
+}
+
+// overdue: nothing has been finished for the progress deadline, because one pod or another was in the way, and this is
+// the one now. Pods that flap in turn name each other for ever.
+func (v *view) overdue(i int) bool {
+	c := v.s.Clock
+	return v.late(i) || v.named(i) && v.reached(c.Any.Add(v.o.ProgressDeadline))
 }
 
 // named reports whether it is this pod whose clock runs.
@@ -93,18 +127,12 @@ func (v *view) factTime(i int) time.Time {
 
 // quietSince is the newest object time at which anything happened to the pod.
 func quietSince(p *Pod) time.Time {
-	t := p.Created
-	later := func(u time.Time) {
-		if u.After(t) {
-			t = u
-		}
-	}
-	later(p.ReadySince)
+	t := later(p.Created, p.ReadySince)
 	for i := range p.Containers {
-		later(p.Containers[i].RunningSince)
+		t = later(t, p.Containers[i].RunningSince)
 		for _, e := range []*Exit{p.Containers[i].Terminated, p.Containers[i].Last} {
 			if e != nil {
-				later(e.FinishedAt)
+				t = later(t, e.FinishedAt)
 			}
 		}
 	}

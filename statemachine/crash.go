@@ -20,7 +20,7 @@ func crashing(p *Pod, c *Container, now time.Time) finding {
 		exit = &Exit{}
 	case exit == nil:
 		return finding{}
-	case c.Terminated != nil && stays(c, now):
+	case c.Terminated != nil && stays(p, c, now):
 		return finding{reason: ReasonContainerTerminated, what: fmt.Sprintf("has an ended container %s, exit code %d,", c.Name, exit.Code), since: exit.FinishedAt}
 	case c.Terminated == nil && c.Waiting != string(ReasonCrashLoopBackOff) && !loops(c, exit, now):
 		return finding{}
@@ -33,6 +33,9 @@ func crashing(p *Pod, c *Container, now time.Time) finding {
 		f.reason = r
 	}
 	f.what = fmt.Sprintf("keeps exiting%s, exit code %d, restarts: %d,", in(c), exit.Code, c.Restarts)
+	if c.Restarts == 0 {
+		f.what = fmt.Sprintf("exited%s, exit code %d,", in(c), exit.Code)
+	}
 	if c.Restarts > 0 && exit.StartedAt.After(p.Created) { // the run that ended was itself a restart
 		f.since = exit.StartedAt
 	}
@@ -40,12 +43,12 @@ func crashing(p *Pod, c *Container, now time.Time) finding {
 }
 
 // stays reports whether a container that ended will not be restarted.
-func stays(c *Container, now time.Time) bool {
+func stays(p *Pod, c *Container, now time.Time) bool {
 	rest := longestBackOff
 	if c.Restarts == 0 {
 		rest = firstRestart
 	}
-	return now.Sub(c.Terminated.FinishedAt) > rest
+	return now.Sub(later(c.Terminated.FinishedAt, p.NodeSince)) > rest // the kubelet may only just be back
 }
 
 // loops reports whether a container that runs now belongs to a loop: it has just been restarted, and the run before

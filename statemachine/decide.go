@@ -125,6 +125,9 @@ func (v *view) emit(e Event) {
 func (v *view) leaving(partition int32, e Event) Event {
 	previous := v.o.Partition
 	e.Partition, e.PreviousPartition = &partition, &previous
+	if v.o.TemplateDigest != v.s.TemplateDigest {
+		e.TemplateDigest = v.o.TemplateDigest
+	}
 	return e
 }
 

@@ -11,7 +11,8 @@
 //
 //  1. store the events, guarded by the resourceVersion of what was read;
 //  2. only then carry out the intent, guarded by the uid and resourceVersion in the Observation;
-//  3. observe again.
+//  3. observe again, also when nothing seems to have changed: the events restarted clocks, and only the next Decision
+//     has the moment at which these run out.
 //
 // Intents derive from State and Observation, never from the events just made. So a manager that died between 1 and 2
 // finds the event stored and the partition unwritten, decides again, and either arrives at the very same step and

@@ -47,7 +47,7 @@ func (v *view) explainRest(e Event) string {
 	switch {
 	case e.Reason == ReasonFirstReady:
 		return fmt.Sprintf("%s is the first pod that was Ready.", e.Pod)
-	case e.Type == Settled:
+	case e.Type == Settled, e.Type == Released && v.s.Name == Done:
 		return "There is nothing to update."
 	case e.Type == StepResumed, e.Type == Released && v.s.Step.Open():
 		return fmt.Sprintf("%s is on its way again.", v.podsOf(v.s.Step.Ordinals))
@@ -60,8 +60,11 @@ func (v *view) explainRest(e Event) string {
 
 func (v *view) explainAdopted(e Event) string {
 	what := reasons[e.Reason].means
-	if v.o.Mode == ModeObserve {
+	switch {
+	case v.o.Mode == ModeObserve:
 		return what + " Pawl only observes it."
+	case !v.enforce():
+		return what
 	}
 	return what + " The partition is parked until a rollout is due."
 }
@@ -121,15 +124,15 @@ func (v *view) explainCompleted() string {
 	if v.o.Replicas == 0 {
 		return fit(fmt.Sprintf("There are no pods; the next will run %s.", v.o.UpdateRevision), "", took)
 	}
-	all := fmt.Sprintf("All %d pods run", v.o.Replicas)
+	all, are := fmt.Sprintf("All %d pods run", v.o.Replicas), "are"
 	if v.o.Replicas == 1 {
-		all = "The only pod runs"
+		all, are = "The only pod runs", "is"
 	}
 	back := ""
 	if v.s.Rollout.Reason == ReasonRollback {
 		back = "the stable revision "
 	}
-	return fit(fmt.Sprintf("%s %s%s and are available.", all, back, v.o.UpdateRevision), "", took)
+	return fit(fmt.Sprintf("%s %s%s and %s available.", all, back, v.o.UpdateRevision, are), "", took)
 }
 
 func (v *view) explainAbandoned(e Event) string {

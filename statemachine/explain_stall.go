@@ -2,6 +2,7 @@ package statemachine
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -23,7 +24,8 @@ func (v *view) explainStall(why Reason, i int, f finding) string {
 	switch n := v.nextPod(); {
 	case v.enforce() && why.class().hard() && v.off(i) && (v.replaceable(i) && !v.has(v.s.Replaced, i) || v.s.Origin == OriginCreated):
 		next = " Wait: it is replaced when its grace is over."
-	case !v.has(v.s.Step.Ordinals, i) && !v.atTarget(i) && n >= 0 && n != i && v.s.Rollout.Reason != ReasonBringUp:
+	case !v.has(v.s.Step.Ordinals, i) && !v.atTarget(i) && n >= 0 && n != i && v.s.Rollout.Reason != ReasonBringUp &&
+		strings.Contains(next, "template"): // it is not the new template that is broken
 		next = fmt.Sprintf(" Heal %s; %s waits for it.", v.pod(i), v.pod(v.nextPod()))
 	}
 	return fit(fmt.Sprintf("%s %s since %s", v.pod(i), f.what, v.clock(v.stallStart(why, i, f))), f.detail, next)
@@ -31,10 +33,14 @@ func (v *view) explainStall(why Reason, i int, f finding) string {
 
 // stallStart is when the stall that is about to be told began.
 func (v *view) stallStart(why Reason, i int, f finding) time.Time {
-	if c := v.s.Clock; v.named(i) && c.Reason.class() == why.class() {
-		return c.Since
+	since := v.stalledSince(i, f)
+	if c := v.s.Clock; v.named(i) && c.Reason.class() == why.class() && c.Since.Before(since) {
+		since = c.Since
 	}
-	return v.stalledSince(i, f)
+	if late := v.lateStart(i); !why.class().hard() && !late.IsZero() && late.Before(since) {
+		since = late
+	}
+	return since
 }
 
 // heldSince is when a reason that is about no pod was first told.
@@ -65,5 +71,5 @@ func (v *view) pausedBy() string {
 	if n := v.nextPod(); n >= 0 {
 		next = fmt.Sprintf(" %s is next.", v.pod(n))
 	}
-	return fmt.Sprintf("Paused%s since %s.%s", by, v.clock(v.o.Now), next)
+	return fmt.Sprintf("Paused%s, as seen at %s.%s", by, v.clock(v.o.Now), next)
 }

@@ -10,9 +10,8 @@ func Fold(base State, events []Event) (State, error) {
 	if base.Name == "" {
 		base.Name = New
 	}
-	m := newMachine(base.Name)
 	for i, e := range events {
-		name, err := m.fire(e.Type)
+		name, err := after(base.Name, e.Type)
 		if err != nil {
 			return base, fmt.Errorf("event %d of %d: %w", i+1, len(events), err)
 		}
@@ -68,6 +67,9 @@ func (s State) apply(e Event, name StateName) State {
 	case Scaled:
 		s = s.scaled()
 	case PartitionParked:
+		if e.TemplateDigest != "" {
+			s.Starts = 0
+		}
 	}
 	return s.show(e, before)
 }
@@ -81,12 +83,15 @@ func (s State) step(e Event) State {
 		s.Finished, s.LastCompleted = s.Finished.Union(s.Step.Ordinals), e.Time
 		s.Step = Step{}
 	case StepAborted:
+		if s.Step.Ordinals.Has(s.Replace.Ordinal) { // a deletion that was not carried out is recorded anew, if ever
+			s.Replaced, s.Replace = s.Replaced.Without(s.Step.Ordinals), Replacement{}
+		}
 		s.Step = Step{}
 	case StepSkipped:
 		s.Finished = s.Finished.Union(e.Ordinals)
 	case PodReplaced:
 		s.Replaced = s.Replaced.Union(e.Ordinals)
-		s.Replace = Replacement{Ordinal: first(e.Ordinals), UID: e.PodUID}
+		s.Replace = Replacement{Ordinal: first(e.Ordinals), UID: e.PodUID, At: e.Time}
 	default:
 	}
 	return s

@@ -55,7 +55,7 @@ func firstReady(v *view) bool {
 		return false
 	}
 	for i := range v.o.Pods {
-		if p := &v.o.Pods[i]; p.Present && !neverReady(p) {
+		if p := &v.o.Pods[i]; p.Present && (!neverReady(p) || p.Created.Before(v.o.Created)) {
 			v.emit(v.about(i, Event{Type: Released, Reason: ReasonFirstReady}))
 			return false
 		}
@@ -72,7 +72,9 @@ func statusBehind(v *view) bool {
 		v.intent = Intent{Kind: SetPartition, Partition: v.s.Partition}
 		return true
 	}
-	v.stalledWithout(ReasonStatusStale)
+	if v.s.Name != Blocked || v.s.Block.Reason == ReasonStatusStale {
+		v.stalledWithout(ReasonStatusStale)
+	}
 	return true
 }
 

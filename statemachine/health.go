@@ -85,13 +85,20 @@ func (v *view) superseded(i int) bool {
 	return v.off(i) && v.o.Pods[i].Revision != v.o.CurrentRevision
 }
 
+// steppedDead: released because it was dead, and not replaced yet. It stays dead until it is healthy, although the step
+// restarted its clocks.
+func (v *view) steppedDead(i int) bool {
+	why := v.s.Step.Reason
+	return (why == ReasonPodDead || why == ReasonNothingToProtect) && v.has(v.s.Step.Ordinals, i) && v.off(i) && v.released(i)
+}
+
 // dead: a pod that costs nothing to replace (I3).
 func (v *view) dead(i int) bool {
 	p := &v.o.Pods[i]
 	if p.Terminating || v.healthy(i) {
 		return false
 	}
-	if v.has(v.countDead, i) || v.hardStalled(i) {
+	if v.steppedDead(i) || v.has(v.countDead, i) || v.hardStalled(i) {
 		return true
 	}
 	if p.Phase != "Running" && v.late(i) { // absent pods have no phase

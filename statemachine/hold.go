@@ -23,7 +23,10 @@ func (v *view) isHeld(why Reason, i int) bool {
 	if h.Reason == "" || h.Ordinal != v.ordinalOrNone(i) {
 		return false
 	}
-	return h.Reason == why || class.hard() && h.Reason.class() == class && why.specific() <= h.Reason.specific()
+	if class.hard() {
+		return h.Reason.class() == class && why.specific() <= h.Reason.specific()
+	}
+	return h.Reason == why || why == ReasonStarting && h.Reason.class() == classSoft // starting again after a stall is the stall
 }
 
 // worthTelling damps what flickers. What a person asked for is told at once, and so is the first hard reason.
@@ -49,10 +52,23 @@ func (v *view) release() {
 	if v.s.Hold.Reason == "" || v.s.Name == Blocked {
 		return
 	}
-	if v.s.Hold.Reason.class() != classNone && !v.reached(v.s.Hold.Changed.Add(changeTime)) || !v.quiet() {
-		return
+	h := v.s.Hold
+	if h.Reason.class() != classNone {
+		if v.inRange(h.Ordinal) && !v.healthy(v.index(h.Ordinal)) && !v.quietFor(v.index(h.Ordinal), h.Reason.class()) {
+			return
+		}
+		if !v.reached(h.Changed.Add(changeTime)) {
+			return
+		}
 	}
 	v.emit(v.about(v.stepPod(), Event{Type: Released}))
+}
+
+// releaseDone: what was told of a StatefulSet that has nothing to do is over.
+func (v *view) releaseDone() {
+	if v.s.Hold.Reason != "" {
+		v.emit(Event{Type: Released, Reason: v.restReason()})
+	}
 }
 
 // block says that nothing goes on without help. As long as the same pod is to blame, the first reason stays, unless a
@@ -61,15 +77,25 @@ func (v *view) block(why Reason, i int, f finding) {
 	if c := v.s.Clock; i >= 0 && v.named(i) && c.Reason.class() == why.class() && c.Reason.specific() > why.specific() {
 		why = c.Reason
 	}
-	if b := v.s.Block; v.s.Name == Blocked {
-		if same := b.Ordinal == v.ordinalOrNone(i); same && (b.Reason == why || !why.class().hard() || b.Reason.class() == why.class()) {
-			return
-		}
-		if !v.reached(b.Changed.Add(changeTime)) {
-			return
-		}
+	if v.s.Name == Blocked && !v.blameMoves(why, i) {
+		return
 	}
 	v.emit(v.about(i, Event{Type: BlockedEvent, Reason: why, Message: v.explainStall(why, i, f)}))
+}
+
+// blameMoves reports whether what is told as blocking changes: to a harder reason, or when the cause before is gone.
+func (v *view) blameMoves(why Reason, i int) bool {
+	b := v.s.Block
+	harder := why.class().hard() && !b.Reason.class().hard()
+	if b.Ordinal == v.ordinalOrNone(i) {
+		otherHard := why.class().hard() && b.Reason.class() != why.class()
+		if b.Reason == why || !otherHard {
+			return false
+		}
+	} else if !harder && !v.causeGone() {
+		return false
+	}
+	return v.reached(b.Changed.Add(changeTime))
 }
 
 func (v *view) unblock() {
@@ -96,11 +122,17 @@ func (v *view) stalledWithout(why Reason) {
 // update counts.
 func (v *view) causeGone() bool {
 	b := v.s.Block
+	if b.Reason == ReasonTotalOutage {
+		return v.anyHealthy()
+	}
 	if b.Ordinal == noOrdinal || !v.inRange(b.Ordinal) {
 		return true
 	}
-	i := v.index(b.Ordinal)
-	return v.healthy(i) || !v.late(i) && v.quietFor(i, b.Reason.class())
+	i, c := v.index(b.Ordinal), b.Reason.class()
+	if b.Reason == ReasonSupersededPodStuck {
+		c = v.s.Clock.Reason.class()
+	}
+	return v.healthy(i) || !v.late(i) && v.quietFor(i, c)
 }
 
 // quiet reports whether the hard reason that holds, if one does, is over. A pod that crashes shows other faces in
@@ -119,6 +151,11 @@ func (v *view) quietFor(i int, c class) bool {
 	p := &v.o.Pods[i]
 	if !p.Present || p.Terminating || v.finding(i).reason.class() == c {
 		return false
+	}
+	for k := range p.Containers {
+		if c := &p.Containers[k]; c.RunningSince.IsZero() && c.Terminated == nil {
+			return false
+		}
 	}
 	return v.reached(quietSince(p).Add(flapWindow))
 }

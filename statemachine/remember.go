@@ -44,11 +44,14 @@ func (s State) remember(e Event) State {
 
 // next is the clock after a Held or Blocked event.
 func (c Clock) next(e Event) Clock {
-	n := Clock{Ordinal: first(e.Ordinals), Reason: e.Reason, Named: e.Time, Since: e.Time}
+	n := Clock{Ordinal: first(e.Ordinals), Reason: e.Reason, Named: e.Time, Since: e.Time, Any: e.Time}
+	if c.Ordinal != noOrdinal {
+		n.Any = c.Any
+	}
 	switch {
 	case e.Reason.class() == classNone:
 		return noClock
-	case n.Ordinal == noOrdinal:
+	case n.Ordinal == noOrdinal, e.Reason == ReasonSupersededPodStuck && c.Ordinal == n.Ordinal:
 		return c
 	case c.Ordinal != n.Ordinal:
 		return n
@@ -72,6 +75,9 @@ func (b Block) next(e Event) Block {
 // scaled forgets the ordinals that are out of range. A step of which none is left is aborted by an event of its own.
 func (s State) scaled() State {
 	inRange := func(n int32) bool { return n >= s.Start && n-s.Start < s.Replicas }
+	if s.Name == Done && !s.Rollout.Open() {
+		s.Finished = ordinalRange(s.Start, s.Replicas) // new pods come at the revision that all have
+	}
 	s.Finished = s.Finished.keep(inRange)
 	if rest := s.Step.Ordinals.keep(inRange); rest != "" {
 		s.Step.Ordinals = rest

@@ -8,7 +8,9 @@ func repairUnfinished(v *view) bool {
 func (v *view) unfinishedRepair() int {
 	if n := v.s.Replace.Ordinal; v.inRange(n) {
 		i := v.index(n)
-		if p := &v.o.Pods[i]; p.UID == v.s.Replace.UID && !p.Terminating && v.off(i) && !v.healthy(i) && v.replaceable(i) {
+		p := &v.o.Pods[i]
+		there := p.UID == v.s.Replace.UID && !p.Terminating && v.off(i) && !v.healthy(i) && v.replaceable(i)
+		if recovered := p.ReadySince.After(v.s.Replace.At) && !v.dead(i); there && !recovered {
 			return i
 		}
 	}
@@ -28,7 +30,7 @@ func repairable(v *view) bool {
 // OrderedReady: a higher one replaced first would never be created again, so the lowest comes first.
 func (v *view) repairTarget() int {
 	for i := range v.o.Pods {
-		if !v.o.Parallel && i > 0 && !v.healthy(i-1) || v.o.Parallel && v.anyTerminating() {
+		if !v.o.Parallel && i > 0 && !v.healthy(i-1) || v.o.Parallel && v.replacing() {
 			return -1
 		}
 		if v.dead(i) && v.off(i) && v.replaceable(i) && !v.has(v.s.Replaced, i) {
@@ -47,13 +49,10 @@ func (v *view) replaceable(i int) bool {
 	return v.o.CurrentRevision == v.o.UpdateRevision
 }
 
-func (v *view) anyTerminating() bool {
-	for i := range v.o.Pods {
-		if v.o.Pods[i].Terminating {
-			return true
-		}
-	}
-	return false
+// replacing reports whether the pod that was replaced last is still on its way out.
+func (v *view) replacing() bool {
+	n := v.s.Replace.Ordinal
+	return v.s.Replace.UID != "" && v.inRange(n) && v.o.Pods[v.index(n)].UID == v.s.Replace.UID
 }
 
 func repair(v *view) {

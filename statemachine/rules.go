@@ -59,7 +59,7 @@ func rest(v *view) {
 	case Waiting, Blocked:
 		v.emit(Event{Type: Settled, Reason: v.restReason()})
 	case Done:
-		v.release()
+		v.releaseDone()
 	default:
 	}
 	v.park()
@@ -143,7 +143,16 @@ func holdPaused(v *view) {
 }
 
 // 10: the first pods of a new StatefulSet are not stepped.
-func bringUp(v *view) bool { return v.s.Rollout.Reason == ReasonBringUp }
+func bringUp(v *view) bool { return v.s.Rollout.Reason == ReasonBringUp && !v.anyOff() }
+
+func (v *view) anyOff() bool {
+	for i := range v.o.Pods {
+		if v.off(i) {
+			return true
+		}
+	}
+	return false
+}
 
 func watchBringUp(v *view) { v.judge(v.blame(v.allPods())) }
 

@@ -18,7 +18,11 @@ func (s State) show(e Event, before State) State {
 	case StepResumed:
 		s.Reason, s.Pod = ReasonStarting, e.Pod
 	case Released:
-		if e.Reason != ReasonFirstReady {
+		switch {
+		case e.Reason == ReasonFirstReady:
+		case s.Name == Done:
+			s.Reason, s.Pod = e.Reason, ""
+		default:
 			s.Reason, s.Pod = s.Rollout.Reason, ""
 			if s.Step.Open() {
 				s.Reason, s.Pod = ReasonStarting, e.Pod

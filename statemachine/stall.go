@@ -57,8 +57,9 @@ func terminating(p *Pod, now time.Time) finding {
 	if !p.Terminating {
 		return finding{}
 	}
-	f := finding{reason: ReasonStuckTerminating, what: "is terminating", since: p.DeletionTime, quiet: true}
-	if now.After(p.DeletionTime) {
+	since := later(p.DeletionTime, p.NodeSince) // a node that was silent has to catch up
+	f := finding{reason: ReasonStuckTerminating, what: "is terminating", since: since, quiet: true}
+	if now.After(since) {
 		f.what, f.quiet = "should have ended", false
 		if len(p.Finalizers) > 0 {
 			f.what = fmt.Sprintf("is held by finalizer %s", p.Finalizers[0])
@@ -154,7 +155,12 @@ func unready(p *Pod, _ time.Time) finding {
 	if !p.Ready && allReady(p) && len(p.UnsetGates) > 0 {
 		return finding{reason: ReasonReadinessGate, what: "waits for readiness gate " + p.UnsetGates[0], since: p.ReadySince}
 	}
-	f := finding{reason: ReasonNotReady, what: "is not ready", since: p.ReadySince}
+	f := finding{reason: ReasonNotReady, what: "is not ready", since: later(p.ReadySince, p.NodeSince)}
+	for i := range p.Containers {
+		c := &p.Containers[i]
+		f.since = later(f.since, c.RunningSince)
+		f.quiet = f.quiet || !c.Init && c.RunningSince.IsZero() && c.Terminated == nil // still to be started
+	}
 	if p.Ready {
 		return finding{reason: ReasonNotReady, what: "is ready, but not for long enough,", since: p.ReadySince, quiet: true}
 	}

@@ -119,6 +119,7 @@ type Clock struct {
 	Reason  Reason    // stands for its class
 	Named   time.Time // when the pod was first named, whatever the reason: starts the progress deadline
 	Since   time.Time // when it was first named with a reason of this class: starts the grace
+	Any     time.Time // when a pod was first named since the newest progress, this one or another
 }
 
 // Block is why nothing goes on.
@@ -133,6 +134,7 @@ type Block struct {
 type Replacement struct {
 	Ordinal int32
 	UID     string
+	At      time.Time // when it was recorded
 }
 
 const noOrdinal int32 = -1

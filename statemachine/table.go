@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/looplab/fsm"
 )
@@ -60,7 +61,7 @@ func transitions() fsm.Events {
 	return events
 }
 
-// machine walks the table; one per fold.
+// machine walks the table.
 type machine struct{ fsm *fsm.FSM }
 
 func newMachine(at StateName) machine {
@@ -75,4 +76,32 @@ func (m machine) fire(event EventType) (StateName, error) {
 		return StateName(at), fmt.Errorf("%s cannot happen in state %s", event, at)
 	}
 	return StateName(m.fsm.Current()), nil
+}
+
+// move is an event in a state.
+type move struct {
+	at    StateName
+	event EventType
+}
+
+// moves is where the machine goes, asked once for every move. Building a machine for each event of a log would cost
+// more than all the rest of a decision.
+var moves = sync.OnceValue(func() map[move]StateName {
+	to := map[move]StateName{}
+	for _, l := range table {
+		for _, from := range l.from {
+			if state, err := newMachine(from).fire(l.event); err == nil {
+				to[move{from, l.event}] = state
+			}
+		}
+	}
+	return to
+})
+
+// after is the state after an event, or an error if it cannot happen in this one.
+func after(at StateName, event EventType) (StateName, error) {
+	if to, legal := moves()[move{at, event}]; legal {
+		return to, nil
+	}
+	return at, fmt.Errorf("%s cannot happen in state %s", event, at)
 }

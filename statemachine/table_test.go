@@ -31,6 +31,9 @@ func TestTableIsWhatTheMachineDoes(t *testing.T) {
 			t.Run(string(event)+" in "+string(from), func(t *testing.T) {
 				g := NewWithT(t)
 				to, err := newMachine(from).fire(event)
+				folded, foldErr := after(from, event)
+				g.Expect(folded).To(Equal(to), "the fold goes where the machine goes")
+				g.Expect(foldErr != nil).To(Equal(err != nil))
 				legal := false
 				for _, f := range l.from {
 					legal = legal || f == from
