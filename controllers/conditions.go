@@ -36,7 +36,7 @@ func damaged(s sight, err error) (reason, message string) {
 	what, _, _ := strings.Cut(err.Error(), ". ") // the ledger's own remedy does not know the namespace
 	return reasonLogDamaged, fmt.Sprintf(
 		"No step is taken: %s. Start a new log from the newest RolloutRecord: kubectl delete rp %s -n %s",
-		what[:min(len(what), most)], s.key.Name, s.key.Namespace)
+		strings.ToValidUTF8(what[:min(len(what), most)], ""), s.key.Name, s.key.Namespace)
 }
 
 // halted are the conditions of a RolloutProgress that Pawl does not go on with. Ready is False and says why; Stalled

@@ -1,12 +1,15 @@
 package controllers
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"pawl.dev/pawl/api/v1alpha1"
 	"pawl.dev/pawl/statemachine"
 )
 
@@ -22,29 +25,35 @@ type notice struct {
 }
 
 // noticesOf is what to publish about a recorded event. The recorder merges Events of one type, reason, action,
-// StatefulSet and pod, whatever their note says; the action therefore names the partition, so that each step is told.
-//
-// The partition is where the log had it before the event: a write that was refused as stale is decided anew, and needs
-// no second notice.
-func noticesOf(e statemachine.Event, partition, replicas int32, revision string) []notice {
-	var notices []notice
+// StatefulSet and pod, whatever their note says.
+func noticesOf(e statemachine.Event, replicas int32, revision string) []notice {
+	switch e.Type {
+	case statemachine.StepStarted, statemachine.StepSkipped, statemachine.PartitionParked:
+		if _, _, moved := moves(e, replicas); moved {
+			return nil // the partition that is written for it is all there is to tell
+		}
+	default:
+	}
 	if e.Revision != "" {
 		revision = e.Revision
 	}
-	if from, to, moved := moves(e, replicas); moved && *e.Partition != partition {
-		notices = append(notices, notice{
-			kind: corev1.EventTypeNormal, reason: reasonPartitionUpdate, action: fmt.Sprintf("Step%d", to), pod: e.Pod, podUID: e.PodUID,
-			note: withRevision(fmt.Sprintf("Updated partition from %d to %d", from, to), revision) + because(e),
-		})
-		switch e.Type {
-		case statemachine.StepStarted, statemachine.StepSkipped, statemachine.PartitionParked:
-			return notices // the move of the partition is all there is to tell
-		default:
-		}
-	}
-	return append(notices, notice{
+	return []notice{{
 		kind: severity(e.Type), reason: string(e.Type), action: action(e), pod: e.Pod, podUID: e.PodUID, note: note(e, revision),
-	})
+	}}
+}
+
+// partitionNotice is what to publish about a partition that was written, for the transition that records it. The action
+// names the partition, so that the recorder does not merge one step with another.
+func partitionNotice(t v1alpha1.Transition, was, replicas int32, revision string) (n notice, visible bool) {
+	from, to := min(was, replicas), min(*t.Partition, replicas)
+	note := withRevision(fmt.Sprintf("Updated partition from %d to %d", from, to), cmp.Or(t.Revision, revision))
+	if t.Message != "" {
+		note += ": " + t.Message
+	}
+	return notice{
+		kind: corev1.EventTypeNormal, reason: reasonPartitionUpdate, action: fmt.Sprintf("Step%d", to),
+		pod: t.Pod, podUID: t.PodUID, note: note,
+	}, from != to
 }
 
 // moves reports whether the event moves the partition as people see it, min(P, replicas); a foreign write is not ours.
@@ -54,13 +63,6 @@ func moves(e statemachine.Event, replicas int32) (from, to int32, moved bool) {
 	}
 	from, to = min(*e.PreviousPartition, replicas), min(*e.Partition, replicas)
 	return from, to, from != to
-}
-
-func because(e statemachine.Event) string {
-	if e.Message == "" {
-		return ""
-	}
-	return ": " + e.Message
 }
 
 func withRevision(text, revision string) string {
@@ -113,7 +115,7 @@ func (r *Reconciler) publish(regarding *corev1.ObjectReference, n notice) {
 		}
 	}
 	const most = 1024 // as the API server validates it
-	r.Recorder.Eventf(regarding, related, n.kind, n.reason, n.action, "%s", n.note[:min(len(n.note), most)])
+	r.Recorder.Eventf(regarding, related, n.kind, n.reason, n.action, "%s", strings.ToValidUTF8(n.note[:min(len(n.note), most)], ""))
 }
 
 // reference points to the StatefulSet that a decision was about, also when that is gone by now.

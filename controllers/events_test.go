@@ -1,11 +1,13 @@
 package controllers
 
 import (
+	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
+	"pawl.dev/pawl/api/v1alpha1"
 	"pawl.dev/pawl/statemachine"
 )
 
@@ -17,38 +19,34 @@ func TestEachStepIsOneNotice(t *testing.T) {
 	g := NewWithT(t)
 	seen := map[string]bool{}
 	for p := int32(3); p > 0; p-- {
-		from := p
+		was := p
 		if p == 3 {
-			from = statemachine.Parked
+			was = statemachine.Parked
 		}
-		notices := noticesOf(moved(statemachine.StepStarted, from, p-1), from, 3, "db-b")
-		g.Expect(notices).To(HaveLen(1))
-		g.Expect(notices[0].reason).To(Equal("PartitionUpdate"))
-		g.Expect(seen[notices[0].action]).To(BeFalse(), "the recorder would merge it with another step")
-		seen[notices[0].action] = true
+		g.Expect(noticesOf(moved(statemachine.StepStarted, was, p-1), 3, "db-b")).To(BeEmpty(), "the write tells it")
+		to := p - 1
+		n, visible := partitionNotice(v1alpha1.Transition{Partition: &to, Pod: "db-2", PodUID: "u2", Message: "Why."}, was, 3, "db-b")
+		g.Expect(visible).To(BeTrue())
+		g.Expect(n.note).To(Equal(fmt.Sprintf("Updated partition from %d to %d for revision db-b: Why.", p, to)))
+		g.Expect(n.reason).To(Equal("PartitionUpdate"))
+		g.Expect(n.pod).To(Equal("db-2"))
+		g.Expect(seen[n.action]).To(BeFalse(), "the recorder would merge it with another step")
+		seen[n.action] = true
 	}
-	n := noticesOf(moved(statemachine.StepStarted, statemachine.Parked, 2), statemachine.Parked, 3, "db-b")[0]
-	g.Expect(n).To(Equal(notice{
-		kind: corev1.EventTypeNormal, reason: "PartitionUpdate", action: "Step2", pod: "db-2", podUID: "u2",
-		note: "Updated partition from 3 to 2 for revision db-b: Why.",
-	}))
 }
 
 func TestAParkedPartitionThatNobodySeesMoveIsToldAsWhatItIs(t *testing.T) {
-	n := noticesOf(moved(statemachine.PartitionParked, 3, statemachine.Parked), 3, 3, "db-b")
+	n := noticesOf(moved(statemachine.PartitionParked, 3, statemachine.Parked), 3, "db-b")
 	NewWithT(t).Expect(n).To(HaveLen(1))
 	NewWithT(t).Expect(n[0].reason).To(Equal("Parked"))
-}
-
-func TestARecordedPartitionIsToldOnce(t *testing.T) {
-	n := noticesOf(moved(statemachine.RolloutStarted, 0, statemachine.Parked), statemachine.Parked, 3, "db-b")
-	NewWithT(t).Expect(n).To(HaveLen(1))
-	NewWithT(t).Expect(n[0].reason).To(Equal("RolloutStarted"))
+	all := statemachine.Parked
+	_, visible := partitionNotice(v1alpha1.Transition{Partition: &all}, 3, 3, "db-b")
+	NewWithT(t).Expect(visible).To(BeFalse())
 }
 
 func TestAForeignWriteIsNotOurs(t *testing.T) {
 	g := NewWithT(t)
-	n := noticesOf(moved(statemachine.PartitionOverridden, 2, 0), 2, 3, "db-b")
+	n := noticesOf(moved(statemachine.PartitionOverridden, 2, 0), 3, "db-b")
 	g.Expect(n).To(HaveLen(1))
 	g.Expect(n[0].kind).To(Equal(corev1.EventTypeWarning))
 	g.Expect(n[0].reason).To(Equal("PartitionOverridden"))
@@ -57,7 +55,7 @@ func TestAForeignWriteIsNotOurs(t *testing.T) {
 func TestWhatNeedsHelpIsAWarningAndNamesTheRevision(t *testing.T) {
 	g := NewWithT(t)
 	for _, kind := range []statemachine.EventType{statemachine.BlockedEvent, statemachine.PodRegressed} {
-		n := noticesOf(statemachine.Event{Type: kind, Reason: "ErrImagePull", Ordinals: "2", Message: "Why."}, 0, 3, "db-b")[0]
+		n := noticesOf(statemachine.Event{Type: kind, Reason: "ErrImagePull", Ordinals: "2", Message: "Why."}, 3, "db-b")[0]
 		g.Expect(n.kind).To(Equal(corev1.EventTypeWarning))
 		g.Expect(n.action).To(Equal("RolloutErrImagePull-2"))
 		g.Expect(n.note).To(Equal("ErrImagePull: Why. (revision db-b)"))

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +29,9 @@ func (r *Reconciler) again(ctx context.Context, req ctrl.Request, err error, t *
 	if kind != conflict && kind != t.complaint {
 		t.complaint = kind
 		log.FromContext(ctx).Error(err, "cannot go on, will try again", logReason, kind, logRemedy, remedy)
+		if set, lookErr := fetch(ctx, r.Client, req.NamespacedName, &appsv1.StatefulSet{}); lookErr == nil {
+			r.announceRefusal(set, kind, remedy, err)
+		}
 	}
 	return ctrl.Result{RequeueAfter: r.backOff.When(req)}
 }
@@ -59,8 +64,11 @@ func missingResource(err error) bool {
 }
 
 // stale reports whether a guard refused a write: another resourceVersion (409), another uid (422 in a patch, 409 in a
-// deletion), or nothing of that name (404).
+// deletion), or nothing of that name (404); or that its namespace is being deleted, which ends by itself.
 func stale(err error) bool {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return true
+	}
 	if errors.Is(err, errReadAgain) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) && !missingResource(err) || apierrors.IsAlreadyExists(err) {
 		return true
 	}

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"pawl.dev/pawl/statemachine"
+	"pawl.dev/pawl/statemachine/ledger"
 )
 
 // Reconciler drives the StatefulSets that ask for it, and writes down what it sees.
@@ -30,11 +32,17 @@ type Reconciler struct {
 // staleAfter bounds how long to wait for the watch event of an own write, which never fails to come but for a bug.
 const staleAfter = 10 * time.Second
 
+// errNotYet is neither success nor failure: what was complained of before may still be so.
+var errNotYet = errors.New("the cache has yet to show an own write")
+
 // Reconcile looks at one StatefulSet once.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t := r.traces.of(req.NamespacedName)
 	result, err := r.reconcile(ctx, req, t)
-	if err != nil {
+	switch {
+	case errors.Is(err, errNotYet):
+		return ctrl.Result{RequeueAfter: staleAfter}, nil // the watch event comes sooner (I8)
+	case err != nil:
 		return r.again(ctx, req, err, t), nil
 	}
 	r.backOff.Forget(req)
@@ -49,7 +57,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, t *trace) 
 		return ctrl.Result{}, err
 	}
 	if s.stale {
-		return ctrl.Result{RequeueAfter: staleAfter}, nil // the watch event comes sooner (I8)
+		return ctrl.Result{}, errNotYet
 	}
 	if s.standing() != driven {
 		return ctrl.Result{}, r.aside(ctx, s, t)
@@ -66,12 +74,19 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, t *trace) 
 	if d.Bug != nil {
 		return ctrl.Result{}, fmt.Errorf("decide: %w", d.Bug)
 	}
-	whole, err := r.record(ctx, s, log, o, d, t)
-	if err != nil || !whole {
-		return ctrl.Result{}, err // the status that was written is a watch event
-	}
-	if err := r.act(ctx, o, d.Intent, t); err != nil {
+	log, whole, err := r.record(ctx, s, log, o, d, t)
+	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if whole {
+		if err := r.act(ctx, o, d.Intent, t); err != nil {
+			return ctrl.Result{}, err
+		}
+		r.announcePartition(o, d.Intent, log)
+	}
+	// Last, because a park must not wait for a RolloutRecord that is refused (I10): what is sealed is in status as well.
+	if _, err := r.seal(ctx, s, log, ledger.Log.Complete, t); err != nil || !whole {
+		return ctrl.Result{}, err // the status that was written is a watch event
 	}
 	return ctrl.Result{RequeueAfter: r.until(d.WakeAt)}, nil
 }

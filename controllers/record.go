@@ -15,37 +15,33 @@ import (
 )
 
 // +kubebuilder:rbac:groups=pawl.dev,resources=rolloutprogresses,verbs=create
-// +kubebuilder:rbac:groups=pawl.dev,resources=rolloutprogresses/status,verbs=update;patch
+// +kubebuilder:rbac:groups=pawl.dev,resources=rolloutprogresses/status,verbs=update
 
-// record stores the events of one decision in one status write, before anything is done about them (I6). It reports
-// whether all of them are stored; more than fit at once are decided again.
+// record stores the events of one decision in one status write, before anything is done about them (I6). It returns the
+// log as it is stored then, and whether all of them are in it; more than fit at once are decided again.
 func (r *Reconciler) record(
 	ctx context.Context, s sight, log ledger.Log, o statemachine.Observation, d statemachine.Decision, t *trace,
-) (whole bool, err error) {
+) (next ledger.Log, whole bool, err error) {
 	events := d.Events[:min(len(d.Events), ledger.MaxEvents)]
-	next, err := r.extend(ctx, s, log, events, t)
-	if err != nil {
-		return false, err
+	if next, err = r.extend(ctx, s, log, events, t); err != nil {
+		return log, false, err
 	}
 	if s.progress == nil {
 		if len(events) == 0 {
-			return true, nil
+			return next, true, nil
 		}
 		if s.progress, err = r.create(ctx, s.set, t); err != nil {
-			return false, err
+			return log, false, err
 		}
 	}
 	progress := s.progress.DeepCopy()
 	progress.Status = next.Status()
 	r.conclude(s, &progress.Status, progress.Generation)
 	if _, err := r.store(ctx, s.progress, progress, t); err != nil {
-		return false, err
+		return log, false, err
 	}
-	r.announce(ctx, o, log, events, progress.Status.Digest)
-	if _, err := r.seal(ctx, s, next, ledger.Log.Complete, t); err != nil {
-		return false, err
-	}
-	return len(events) == len(d.Events), nil
+	r.announce(ctx, o, log, next, events)
+	return next, len(events) == len(d.Events), nil
 }
 
 // extend appends events to the log. Earlier rollouts leave status then, if they are sealed; a status that is full is

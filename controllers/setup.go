@@ -7,6 +7,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -76,6 +77,22 @@ func warm(ctx context.Context, informers cache.Informers, nodes bool) error {
 		}
 	}
 	return nil
+}
+
+// SlimPod is what the cache keeps of a pod: of one that no StatefulSet controls its name only, as most pods of a big
+// cluster are none of Pawl's business.
+func SlimPod(o any) (any, error) {
+	pod, is := o.(*corev1.Pod)
+	if !is {
+		return o, nil
+	}
+	if statefulSetOf(pod) != nil {
+		pod.ManagedFields = nil
+		return pod, nil
+	}
+	return &corev1.Pod{TypeMeta: pod.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
+	}}, nil
 }
 
 // The indexes of the pod cache.

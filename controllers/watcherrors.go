@@ -5,17 +5,25 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 )
 
+// quietFor is how long a watch must have had no error for the next one to be news; reflectors try at least twice a minute.
+const quietFor = 5 * time.Minute
+
 // WatchErrors answers the errors of all watches: each kind of error is said once per resource, not with every try, and
 // with what can be done about it. The watches themselves back off and try for ever.
 func WatchErrors(logger logr.Logger) cache.WatchErrorHandlerWithContext {
+	type complaint struct {
+		kind string
+		last time.Time
+	}
 	var mutex sync.Mutex
-	said := map[string]string{}
+	said := map[string]complaint{}
 	return func(_ context.Context, r *cache.Reflector, err error) {
 		if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 			apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
@@ -24,10 +32,11 @@ func WatchErrors(logger logr.Logger) cache.WatchErrorHandlerWithContext {
 		kind, remedy := Diagnose(err)
 		mutex.Lock()
 		defer mutex.Unlock()
-		if said[r.TypeDescription()] == kind {
+		before, now := said[r.TypeDescription()], time.Now()
+		said[r.TypeDescription()] = complaint{kind, now}
+		if before.kind == kind && now.Sub(before.last) < quietFor {
 			return
 		}
-		said[r.TypeDescription()] = kind
 		logger.Error(err, "cannot watch, will try again", logKind, r.TypeDescription(), logReason, kind, logRemedy, remedy)
 	}
 }

@@ -52,10 +52,10 @@ func adopted(v *view) bool {
 	e.Type, e.StatefulSetUID, e.Mode = Adopted, v.o.UID, v.o.Mode
 	e.TemplateDigest, e.Replicas, e.Start = v.o.TemplateDigest, &v.o.Replicas, &v.o.Start
 	e.StableRevision, e.Number = v.s.StableRevision, v.s.Rollout.Number
-	e.Ordinals = v.atTargetNow()
+	e.Ordinals = v.finishedNow()
 	if v.settled() {
 		e.Revision = v.o.UpdateRevision
-		if e.Origin == OriginFirstSeen && v.allFinished() {
+		if len(v.o.Pods) > 0 && v.allFinished() {
 			e.StableRevision = e.Revision
 		}
 	}

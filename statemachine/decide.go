@@ -35,6 +35,9 @@ func (v *view) happened() bool {
 func (v *view) next() {
 	if v.s.Step.Open() && v.o.Partition > v.s.Step.Partition {
 		if parkedSince := v.s.Partition > v.s.Step.Partition; !parkedSince && v.confirmed() {
+			if v.reached(v.s.Step.StartedAt.Add(v.o.ProgressDeadline)) {
+				v.block(ReasonPartitionNotWritten, -1, finding{})
+			}
 			v.intent = Intent{Kind: SetPartition, Partition: v.s.Step.Partition}
 			v.rule = "recorded step"
 			return

@@ -53,7 +53,7 @@ type Event struct {
 	Reason   Reason    // why; empty when the type says it all
 	Pod      string    // the pod it is about
 	PodUID   string
-	Ordinals Ordinals // the pods it is about, as ordinals; on RolloutStarted those already at the target
+	Ordinals Ordinals // the pods it is about, as ordinals; on RolloutStarted and Adopted those at the target and healthy
 	Message  string   // for a person; absolute times only, at most 200 characters
 
 	Partition         *int32 // the partition that it leaves, set on every event that changes or re-reads it

@@ -77,7 +77,7 @@ func (v *view) explainRollout(e Event) string {
 	}
 	switch e.Reason {
 	case ReasonBringUp:
-		return fit(fmt.Sprintf("The first %d pods come up at %s.", len(v.o.Pods), e.Revision), "", "")
+		return fit(fmt.Sprintf("Bringing up %s at %s.", pods(len(v.o.Pods)), e.Revision), "", "")
 	case ReasonRollback:
 		return fit(fmt.Sprintf("Rolling back%s to the stable revision %s:", from, e.Revision), "", fmt.Sprintf(" %s to update.", pods(left)))
 	default:

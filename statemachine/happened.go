@@ -29,11 +29,11 @@ func staleRead(v *view) bool {
 	return v.s.Name != New && v.o.UID == v.s.UID && v.o.Generation < v.s.Generation
 }
 
-// atTargetNow is the ordinals of the pods that have the update revision.
-func (v *view) atTargetNow() Ordinals {
+// finishedNow is the ordinals of the pods that are at the update revision and healthy.
+func (v *view) finishedNow() Ordinals {
 	var at []int32
 	for i := range v.o.Pods {
-		if v.atTarget(i) {
+		if v.finished(i) {
 			at = append(at, v.ordinal(i))
 		}
 	}

@@ -19,9 +19,8 @@ func startRollout(v *view) bool {
 		return false
 	}
 	open, due := v.s.Rollout.Open(), v.due()
-	created := (v.s.Origin == OriginCreated || v.s.Origin == OriginCameUp) && !open
 	switch {
-	case open && v.s.Rollout.ToRevision != v.o.UpdateRevision, !open && due, created:
+	case open && v.s.Rollout.ToRevision != v.o.UpdateRevision, !open && due, !open && v.comingUp():
 	default:
 		return false
 	}
@@ -34,7 +33,7 @@ func startRollout(v *view) bool {
 	if e.FromRevision == "" && v.o.CurrentRevision != v.o.UpdateRevision {
 		e.FromRevision = v.o.CurrentRevision
 	}
-	e.Ordinals = v.atTargetNow()
+	e.Ordinals = v.finishedNow()
 	to := v.o.Partition
 	if v.enforce() {
 		to = max(to, v.parkAt())
@@ -46,11 +45,25 @@ func startRollout(v *view) bool {
 	return false
 }
 
+// comingUp: its pods were never all seen available, so there is a first rollout to follow, without steps.
+func (v *view) comingUp() bool {
+	switch v.s.Origin {
+	case OriginCreated, OriginCameUp:
+		return true
+	case OriginRecreated:
+		return v.s.Rollout.StartedAt.IsZero() && !v.allFinished()
+	case OriginFirstSeen:
+		return v.s.Rollout.StartedAt.IsZero() && v.s.StableRevision == "" && !v.allFinished()
+	default:
+		return false
+	}
+}
+
 // rolloutReason is why a rollout starts.
 func (v *view) rolloutReason(due bool) Reason {
 	before := v.s.Rollout
 	switch {
-	case (v.s.Origin == OriginCreated || v.s.Origin == OriginCameUp) && !before.Open() && !due:
+	case !before.Open() && !due:
 		return ReasonBringUp
 	case v.s.StableRevision != "" && v.o.UpdateRevision == v.s.StableRevision && before.Open():
 		return ReasonRollback

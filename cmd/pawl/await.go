@@ -33,20 +33,24 @@ func await(ctx context.Context, config *rest.Config, o options, h *health) (foun
 	backOff := wait.Backoff{Duration: time.Second, Factor: 1.5, Steps: 10, Cap: 30 * time.Second}
 	for {
 		f, err := look(ctx, client, o)
+		cause := err
 		var missing *obstacle
 		switch {
 		case err == nil:
+			h.wait("the caches are not filled")
 			return f, nil
 		case ctx.Err() != nil:
 			return f, fmt.Errorf("wait for the cluster: %w", ctx.Err())
 		case !errors.As(err, &missing):
 			kind, remedy := controllers.Diagnose(err)
 			missing = &obstacle{kind, "the API server does not answer as it should", remedy}
+		default:
+			cause = nil // an obstacle says it all itself
 		}
 		h.wait(missing.what)
 		if now := missing.kind + missing.what; said != now {
 			said = now
-			ctrl.Log.Error(err, missing.what+", will try again", "reason", missing.kind, "remedy", missing.remedy)
+			ctrl.Log.Error(cause, missing.what+", will try again", "reason", missing.kind, "remedy", missing.remedy)
 		}
 		select {
 		case <-ctx.Done():

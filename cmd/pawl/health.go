@@ -36,11 +36,11 @@ func (h *health) readyz(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "ok")
 		return
 	}
-	what := "the caches"
+	what := "it has just started"
 	if reason := h.waitingFor.Load(); reason != nil {
 		what = *reason
 	}
-	http.Error(w, "waiting for "+what, http.StatusServiceUnavailable)
+	http.Error(w, "not ready: "+what, http.StatusServiceUnavailable)
 }
 
 func (h *health) wait(what string) { h.waitingFor.Store(&what) }

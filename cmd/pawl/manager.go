@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"pawl.dev/pawl/api/v1alpha1"
@@ -88,6 +90,7 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 	caches := cache.Options{
 		DefaultTransform:         cache.TransformStripManagedFields(),
 		DefaultWatchErrorHandler: controllers.WatchErrors(ctrl.Log),
+		ByObject:                 map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: controllers.SlimPod}},
 	}
 	if len(o.namespaces) > 0 {
 		caches.DefaultNamespaces = map[string]cache.Config{}

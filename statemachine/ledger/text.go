@@ -18,12 +18,13 @@ const (
 )
 
 // clean makes text fit to be stored and to be hashed: what comes from a kubelet or a user may hold anything. Control
-// characters, DEL among them, become spaces: encoders do not agree on how to escape them, and a terminal obeys them.
+// characters, DEL among them, become spaces, and so do those that turn the direction of text: encoders do not agree on
+// how to escape them, and a terminal obeys them.
 // Clean text stays as it is.
 func clean(s string, limit int) string {
 	s = strings.ToValidUTF8(s, string(utf8.RuneError))
 	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return ' '
 		}
 		return r
