@@ -54,6 +54,9 @@ func TestBadEnvironment(t *testing.T) {
 	t.Log(c.labCommand("stop", "kube-apiserver"))
 	time.Sleep(15 * time.Second) // an outage is a length of time
 	t.Log(c.labCommand("start", "kube-apiserver"))
+	for _, other := range []string{"kube-controller-manager", "kube-scheduler"} { // how long they take to recover is not the story
+		t.Log(c.labCommand("stop", other), c.labCommand("start", other))
+	}
 	g.Eventually(func() error {
 		if err := c.alice.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 			return err

@@ -27,11 +27,12 @@ type judge struct {
 func (o *observer) judgement(excused map[string]bool) *judge {
 	j := &judge{pods: map[int]*corev1.Pod{}, uids: map[int][]string{}, fewest: -1}
 	for _, s := range o.history() {
-		if s.set != nil {
+		switch {
+		case s.set != nil && s.set.Name == name:
 			j.sawSet(s)
-			continue
+		case s.pod != nil && strings.HasPrefix(s.pod.Name, name+"-"):
+			j.sawPod(s, excused)
 		}
-		j.sawPod(s, excused)
 	}
 	return j
 }
@@ -41,10 +42,33 @@ func (j *judge) fault(s sighting, format string, args ...any) {
 }
 
 func (j *judge) sawSet(s sighting) {
+	before := j.set
 	j.set = s.set
 	p := partition(s.set)
+	if before != nil && min(p, *s.set.Spec.Replicas) < min(partition(before), *s.set.Spec.Replicas) {
+		j.lowered(s, int(p))
+	}
 	if n := len(j.partitions); n == 0 || j.partitions[n-1] != p {
 		j.partitions = append(j.partitions, p)
+	}
+}
+
+// lowered: the partition goes down by one pod, past none that is not at the update revision and ready (I2); and unless
+// that pod is down itself, while all others are ready (I4). Handing a finished StatefulSet back is no step.
+func (j *judge) lowered(s sighting, to int) {
+	st := s.set.Status
+	if st.CurrentRevision == st.UpdateRevision && st.UpdatedReplicas == *s.set.Spec.Replicas {
+		return
+	}
+	for k := range int(*s.set.Spec.Replicas) {
+		pod := j.pods[k]
+		up := pod != nil && ready(pod)
+		switch next := j.pods[to]; {
+		case k > to && (!up || revision(pod) != st.UpdateRevision):
+			j.fault(s, "partition %d is past pod %d, which is not ready at %s", to, k, st.UpdateRevision)
+		case k != to && !up && next != nil && ready(next):
+			j.fault(s, "pod %d is released while pod %d is not ready", to, k)
+		}
 	}
 }
 

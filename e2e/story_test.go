@@ -110,6 +110,7 @@ func (s *story) end() {
 func (s *story) holdsTogether() {
 	s.Expect(s.observer.failure()).To(Succeed(), "the observer must have seen everything")
 	s.Expect(s.judge().report()).To(BeEmpty(), "the observer found the rollout unsafe")
+	s.deletionsAreRecorded()
 	s.Eventually(func() error {
 		rp := s.progress()
 		var records pawlv1alpha1.RolloutRecordList
@@ -122,6 +123,21 @@ func (s *story) holdsTogether() {
 		}
 		return ledger.Verify(rp.Name, rp.Status, pages)
 	}, 10*time.Second, 200*time.Millisecond).Should(Succeed(), "status is the fold of its transitions and records")
+}
+
+// deletionsAreRecorded: each deletion by Pawl has a PodReplaced of its own in the log. The other way round a record may
+// be all there is: under Parallel the StatefulSet controller may be faster.
+func (s *story) deletionsAreRecorded() {
+	recorded := map[string]int{}
+	for _, t := range s.events() {
+		if t.Type == "PodReplaced" {
+			recorded[t.Pod]++
+		}
+	}
+	for _, pod := range s.deletions() {
+		recorded[pod]--
+		s.Expect(recorded[pod]).To(BeNumerically(">=", 0), "Pawl deleted %s without a record", pod)
+	}
 }
 
 func (s *story) judge() *judge { return s.observer.judgement(s.excused) }
