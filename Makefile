@@ -46,7 +46,7 @@ unit: ## run the tests that need no cluster, with the race detector
 	cd e2e/lab && go test ./...
 
 .PHONY: test
-test: ## run everything; from a fresh clone this takes half an hour on 2 cores
+test: ## run everything; from a fresh clone most of the time goes into building
 	@$(MAKE) build
 	@echo "building the control plane in the background, see $(LAB_LOG)"; \
 	bin/lab build >$(LAB_LOG) 2>&1 & lab=$$!; trap 'kill $$lab 2>/dev/null || true' EXIT; \

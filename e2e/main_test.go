@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 func TestMain(m *testing.M) {
@@ -20,6 +22,7 @@ func TestMain(m *testing.M) {
 }
 
 func tellAll(m *testing.M) int {
+	log.SetLogger(logr.Discard()) // what the clients of a story say is of no interest, and neither is that nobody listens
 	dir, err := os.MkdirTemp("", "pawl-stories-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
