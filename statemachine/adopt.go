@@ -93,12 +93,7 @@ func (v *view) origin() Origin {
 }
 
 func (v *view) nonePresent() bool {
-	for i := range v.o.Pods {
-		if v.o.Pods[i].Present {
-			return false
-		}
-	}
-	return true
+	return !v.anyPod(func(i int) bool { return v.o.Pods[i].Present })
 }
 
 // settled: the status is current and nothing of an update can be seen.
@@ -106,10 +101,5 @@ func (v *view) settled() bool {
 	if v.o.Generation != v.o.ObservedGeneration || v.o.UpdateRevision == "" || v.o.CurrentRevision != v.o.UpdateRevision {
 		return false
 	}
-	for i := range v.o.Pods {
-		if v.off(i) {
-			return false
-		}
-	}
-	return true
+	return !v.anyPod(v.off)
 }

@@ -63,12 +63,9 @@ func later(a, b time.Time) time.Time {
 
 // floor is the newest progress: no clock of this pod began before it.
 func (v *view) floor(i int) time.Time {
-	t := v.s.Rollout.StartedAt
-	if v.s.LastCompleted.After(t) {
-		t = v.s.LastCompleted
-	}
-	if v.has(v.s.Step.Ordinals, i) && v.s.Step.StartedAt.After(t) {
-		t = v.s.Step.StartedAt
+	t := later(v.s.Rollout.StartedAt, v.s.LastCompleted)
+	if v.has(v.s.Step.Ordinals, i) {
+		t = later(t, v.s.Step.StartedAt)
 	}
 	return t
 }

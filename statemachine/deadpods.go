@@ -36,14 +36,7 @@ func (v *view) deadRun() Ordinals {
 	return OrdinalsOf(run...)
 }
 
-func (v *view) anyHealthy() bool {
-	for i := range v.o.Pods {
-		if v.healthy(i) {
-			return true
-		}
-	}
-	return false
-}
+func (v *view) anyHealthy() bool { return v.anyPod(v.healthy) }
 
 func stepDead(v *view) {
 	v.startStep(ReasonPodDead, v.index(first(v.deadRun())))
@@ -54,12 +47,7 @@ func totalOutage(v *view) bool {
 	if v.deadRun() == "" {
 		return false
 	}
-	for i := range v.o.Pods {
-		if !v.dead(i) {
-			return false
-		}
-	}
-	return true
+	return v.everyPod(v.dead)
 }
 
 func blockOutage(v *view) { v.block(ReasonTotalOutage, -1, finding{}) }

@@ -40,14 +40,7 @@ func (v *view) finishedNow() Ordinals {
 	return OrdinalsOf(at...)
 }
 
-func (v *view) allFinished() bool {
-	for i := range v.o.Pods {
-		if !v.finished(i) {
-			return false
-		}
-	}
-	return true
-}
+func (v *view) allFinished() bool { return v.everyPod(v.finished) }
 
 // firstReady: from now on there is something to protect, and present pods cannot tell that later.
 func firstReady(v *view) bool {

@@ -22,6 +22,21 @@ func (v *view) inRange(ordinal int32) bool {
 	return ordinal >= v.o.Start && v.index(ordinal) < len(v.o.Pods)
 }
 
+// everyPod reports whether all wanted pods are so, absent ones included.
+func (v *view) everyPod(is func(int) bool) bool {
+	return !v.anyPod(func(i int) bool { return !is(i) })
+}
+
+// anyPod reports whether some wanted pod is so.
+func (v *view) anyPod(is func(int) bool) bool {
+	for i := range v.o.Pods {
+		if is(i) {
+			return true
+		}
+	}
+	return false
+}
+
 // released reports whether the partition lets this pod go to the update revision. Indices count from ordinals.start.
 func (v *view) released(i int) bool { return i >= int(v.o.Partition) }
 

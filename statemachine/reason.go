@@ -21,12 +21,10 @@ const (
 	ReasonPodDead          Reason = "PodDead"
 	ReasonOnlyUnhealthyPod Reason = "OnlyUnhealthyPod"
 	ReasonNothingToProtect Reason = "NothingToProtect"
-	ReasonForced           Reason = "Forced"
 	ReasonRepair           Reason = "Repair"
 	ReasonExternal         Reason = "External"
 
 	ReasonAlreadyUpdated Reason = "AlreadyUpdated"
-	ReasonSuperseded     Reason = "Superseded"
 	ReasonScaled         Reason = "Scaled"
 	ReasonNotInEffect    Reason = "NotInEffect"
 	ReasonRecovered      Reason = "Recovered"
@@ -41,9 +39,7 @@ const (
 // Reasons of waiting that are no stall.
 const (
 	ReasonPaused    Reason = "Paused"
-	ReasonScaling   Reason = "Scaling"
 	ReasonObserving Reason = "Observing"
-	ReasonNextStep  Reason = "NextStep"
 )
 
 // Reasons of a stall. The first of each class is the one that stands for it.

@@ -30,12 +30,10 @@ var reasons = map[Reason]reasonLine{
 	ReasonPodDead:          {means: "The released pod was dead: replacing it costs nothing, so the health of the others was not asked."},
 	ReasonOnlyUnhealthyPod: {means: "The released pod was the only unhealthy one and unready for a minute."},
 	ReasonNothingToProtect: {means: "No pod of this StatefulSet was ever Ready, so all are released at once."},
-	ReasonForced:           {means: "A person lowered the partition past the rules."},
 	ReasonRepair:           {means: "A dead pod is deleted so that it comes back at the target; the partition stays."},
 	ReasonExternal:         {means: "Someone else released this pod, by writing the partition or by scaling."},
 
 	ReasonAlreadyUpdated: {means: "The next pods run the target already; the partition is lowered past them."},
-	ReasonSuperseded:     {means: "The step belongs to an earlier target."},
 	ReasonScaled:         {means: "The pods of the step are gone because the StatefulSet was scaled down."},
 	ReasonNotInEffect:    {means: "The partition does not release the pods of the step, and what was seen no longer leads to it."},
 	ReasonRecovered:      {means: "The pod recovered where it stands and need not be repaired."},

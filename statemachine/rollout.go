@@ -6,12 +6,7 @@ func (v *view) due() bool {
 	if v.o.CurrentRevision != v.o.UpdateRevision || v.s.Revision != "" && v.s.Revision != v.o.UpdateRevision {
 		return true
 	}
-	for i := range v.o.Pods {
-		if v.off(i) {
-			return true
-		}
-	}
-	return false
+	return v.anyPod(v.off)
 }
 
 func startRollout(v *view) bool {

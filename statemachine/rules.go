@@ -143,16 +143,7 @@ func holdPaused(v *view) {
 }
 
 // 10: the first pods of a new StatefulSet are not stepped.
-func bringUp(v *view) bool { return v.s.Rollout.Reason == ReasonBringUp && !v.anyOff() }
-
-func (v *view) anyOff() bool {
-	for i := range v.o.Pods {
-		if v.off(i) {
-			return true
-		}
-	}
-	return false
-}
+func bringUp(v *view) bool { return v.s.Rollout.Reason == ReasonBringUp && !v.anyPod(v.off) }
 
 func watchBringUp(v *view) { v.judge(v.blame(v.allPods())) }
 
@@ -187,16 +178,7 @@ func skip(v *view) {
 }
 
 // 14: otherwise no step while any pod is unhealthy (I4).
-func anyUnhealthy(v *view) bool { return !v.allHealthy() }
-
-func (v *view) allHealthy() bool {
-	for i := range v.o.Pods {
-		if !v.healthy(i) {
-			return false
-		}
-	}
-	return true
-}
+func anyUnhealthy(v *view) bool { return !v.everyPod(v.healthy) }
 
 func holdUnhealthy(v *view) { v.judge(v.blame(v.allPods())) }
 
