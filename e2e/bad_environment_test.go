@@ -53,6 +53,7 @@ func TestBadEnvironment(t *testing.T) {
 	before := len(m.errors())
 	t.Log(c.labCommand("stop", "kube-apiserver"))
 	time.Sleep(15 * time.Second) // an outage is a length of time
+	says("the API server does not answer")
 	t.Log(c.labCommand("start", "kube-apiserver"))
 	for _, other := range []string{"kube-controller-manager", "kube-scheduler"} { // how long they take to recover is not the story
 		t.Log(c.labCommand("stop", other), c.labCommand("start", other))
@@ -69,6 +70,9 @@ func TestBadEnvironment(t *testing.T) {
 		_ = c.alice.Get(t.Context(), client.ObjectKeyFromObject(set), rp)
 		return rolloutDone(2)(rp.Status)
 	}, 2*patience).Should(BeEmpty(), "waiting for the rollout after the outage")
+	g.Expect(m.lines("the API server does not answer")).To(HaveLen(1), "once, not with every try")
+	g.Expect(m.lines("the API server does not answer")[0]).To(And(ContainSubstring(`"since"`), ContainSubstring(`"remedy"`)))
+	g.Expect(m.lines("the API server answers again")).To(HaveLen(1))
 	t.Logf("what the manager said of all that:\n%s", strings.Join(m.errors(), "\n"))
 	g.Expect(len(m.errors())-before).To(BeNumerically("<=", 12), "no flood of messages:\n%s", strings.Join(m.errors(), "\n"))
 }

@@ -79,11 +79,14 @@ func (m *manager) stop(sig os.Signal) error {
 }
 
 // errors are the lines in which the manager says that something is wrong.
-func (m *manager) errors() []string {
+func (m *manager) errors() []string { return m.lines(`"level":"error"`) }
+
+// lines are the lines of the manager's log with this text.
+func (m *manager) lines(with string) []string {
 	text, _ := os.ReadFile(m.log)
 	var lines []string
 	for line := range strings.SplitSeq(string(text), "\n") {
-		if strings.Contains(line, `"level":"error"`) {
+		if strings.Contains(line, with) {
 			lines = append(lines, line)
 		}
 	}

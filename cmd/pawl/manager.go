@@ -11,6 +11,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,6 +42,7 @@ func manage(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	config.Wrap(newOutage(ctrl.Log, clock.RealClock{}))
 	mgr, err := newManager(config, o)
 	if err != nil {
 		return err
