@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -47,9 +48,15 @@ func (r *Reconciler) setPartition(ctx context.Context, o statemachine.Observatio
 	if err := r.Client.Patch(ctx, set, patch, client.FieldOwner(reporter)); err != nil {
 		return fmt.Errorf("set the partition to %d: %w", partition, err)
 	}
+	if is := partitionOf(set); is != partition {
+		return fmt.Errorf("set the partition to %d: it is %d: %w", partition, is, errPutBack)
+	}
 	t.statefulSet = set.ResourceVersion
 	return nil
 }
+
+// errPutBack is a write that was accepted and changed on the way in.
+var errPutBack = errors.New("something in admission put it back")
 
 func (r *Reconciler) restoreRevision(ctx context.Context, o statemachine.Observation, revision string, t *trace) error {
 	if o.CurrentRevision == revision {

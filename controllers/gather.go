@@ -103,7 +103,10 @@ func (r *Reconciler) gather(ctx context.Context, s sight, state statemachine.Sta
 	if s.set == nil {
 		return gone(s.key, state, r.Clock.Now()), nil
 	}
-	f := facts{now: r.Clock.Now(), statefulSet: s.set, pods: s.pods, progress: s.progress, patience: r.Patience}
+	f := facts{
+		now: r.Clock.Now(), statefulSet: s.set, pods: s.pods, progress: s.progress, patience: r.Patience,
+		mayRestore: r.Restores, authentic: r.Admission.InForce(),
+	}
 	t.noteBehind(s.set, f.now)
 	f.behindSince = t.behindSince
 	var err error

@@ -33,6 +33,23 @@ type facts struct {
 	// templateRevision is the ControllerRevision that holds spec.template, if the status does not say.
 	templateRevision string
 	patience         Patience
+	mayRestore       bool // whether status.currentRevision may be written
+	authentic        bool // whether the annotation changed-by is what the admission policy wrote
+}
+
+// person is who the annotations say it was. Without the admission policy they are what anyone may have written.
+func (f facts) person(annotations map[string]string) string {
+	if !f.authentic {
+		return ""
+	}
+	return annotations[v1alpha1.ChangedByAnnotation]
+}
+
+func forceOf(f *v1alpha1.Force) statemachine.Force {
+	if f == nil || f.Partition == nil {
+		return statemachine.Force{}
+	}
+	return statemachine.Force{Revision: f.Revision, Partition: *f.Partition, Reason: f.Reason}
 }
 
 // observe makes the one Observation that a decision is about. It is pure.
@@ -53,14 +70,20 @@ func observe(f facts) statemachine.Observation {
 		CurrentRevision: set.Status.CurrentRevision, UpdateRevision: set.Status.UpdateRevision,
 		UpdatedReplicas: set.Status.UpdatedReplicas,
 
-		ChangedBy: set.Annotations[v1alpha1.ChangedByAnnotation], Cause: set.Annotations[v1alpha1.ChangeCauseAnnotation],
+		Cause: set.Annotations[v1alpha1.ChangeCauseAnnotation], MayRestore: f.mayRestore,
 		StallGrace: f.patience.StallGrace, ProgressDeadline: f.patience.ProgressDeadline,
+	}
+	if o.Mode == statemachine.ModeEnforce { // in any other mode the annotation is anyone's to write
+		o.ChangedBy = f.person(set.Annotations)
 	}
 	if set.Generation == set.Status.ObservedGeneration {
 		o.TemplateRevision = set.Status.UpdateRevision
 	}
 	if p := f.progress; p != nil && p.Spec.Paused != nil && *p.Spec.Paused {
-		o.Paused, o.PausedBy = true, p.Annotations[v1alpha1.ChangedByAnnotation]
+		o.Paused = true
+	}
+	if p := f.progress; p != nil {
+		o.SteeredBy, o.Force = f.person(p.Annotations), forceOf(p.Spec.Force)
 	}
 	o.Pods, o.Condemned = podsOf(set, f.pods, f.nodes)
 	return o

@@ -92,11 +92,37 @@ func TestPausedByThePersonWhoWroteIt(t *testing.T) {
 	g := NewWithT(t)
 	rp := &v1alpha1.RolloutProgress{}
 	rp.Annotations = map[string]string{v1alpha1.ChangedByAnnotation: "bob"}
-	g.Expect(observe(facts{statefulSet: statefulSetOfThree(), progress: rp}).PausedBy).To(BeEmpty())
+	g.Expect(observe(facts{statefulSet: statefulSetOfThree(), progress: rp, authentic: true}).Paused).To(BeFalse())
 	rp.Spec.Paused = new(true)
-	o := observe(facts{statefulSet: statefulSetOfThree(), progress: rp})
+	o := observe(facts{statefulSet: statefulSetOfThree(), progress: rp, authentic: true})
 	g.Expect(o.Paused).To(BeTrue())
-	g.Expect(o.PausedBy).To(Equal("bob"))
+	g.Expect(o.SteeredBy).To(Equal("bob"))
+}
+
+// Without the admission policy, or in a mode that it does not look at, the annotation is anyone's to write.
+func TestNobodyIsNamedOnHearsay(t *testing.T) {
+	g := NewWithT(t)
+	set, rp := statefulSetOfThree(), &v1alpha1.RolloutProgress{}
+	set.Labels = map[string]string{v1alpha1.ModeLabel: "Enforce"}
+	set.Annotations = map[string]string{v1alpha1.ChangedByAnnotation: "alice"}
+	rp.Annotations = map[string]string{v1alpha1.ChangedByAnnotation: "bob"}
+	seen := func(authentic bool) [2]string {
+		o := observe(facts{statefulSet: set, progress: rp, authentic: authentic})
+		return [2]string{o.ChangedBy, o.SteeredBy}
+	}
+	g.Expect(seen(true)).To(Equal([2]string{"alice", "bob"}))
+	g.Expect(seen(false)).To(Equal([2]string{"", ""}))
+	set.Labels[v1alpha1.ModeLabel] = "Observe"
+	g.Expect(seen(true)).To(Equal([2]string{"", "bob"}))
+}
+
+func TestForceIsTakenWhole(t *testing.T) {
+	g := NewWithT(t)
+	rp := &v1alpha1.RolloutProgress{}
+	g.Expect(observe(facts{statefulSet: statefulSetOfThree(), progress: rp}).Force).To(BeZero())
+	rp.Spec.Force = &v1alpha1.Force{Revision: "db-b", Partition: new(int32(1)), Reason: "incident 7"}
+	g.Expect(observe(facts{statefulSet: statefulSetOfThree(), progress: rp}).Force).
+		To(Equal(statemachine.Force{Revision: "db-b", Partition: 1, Reason: "incident 7"}))
 }
 
 func TestDigestTellsTemplatesApart(t *testing.T) {

@@ -44,6 +44,8 @@ func Diagnose(err error) (kind, remedy string) {
 	switch {
 	case stale(err):
 		return conflict, ""
+	case errors.Is(err, errPutBack):
+		return "PutBack", "the policy pawl-statefulset has to except the service account that Pawl runs as: correct its name in config/admission"
 	case apierrors.IsForbidden(err):
 		return "Forbidden", "the error names the permission, or the policy, that is in the way: for a permission apply " +
 			"config/rbac again (kubectl apply -k config/default)"

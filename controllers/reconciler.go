@@ -24,6 +24,8 @@ type Reconciler struct {
 	Clock     clock.PassiveClock
 	Patience  Patience
 	ReadNodes bool // whether Pawl may read nodes
+	Restores  bool // whether Pawl may write status.currentRevision
+	Admission *Admission
 
 	traces  traces
 	backOff workqueue.TypedRateLimiter[ctrl.Request]
@@ -70,6 +72,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, t *trace) 
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.warnOfForce(s, o)
 	d := statemachine.Decide(log.State(), o)
 	if d.Bug != nil {
 		return ctrl.Result{}, fmt.Errorf("decide: %w", d.Bug)

@@ -24,14 +24,24 @@ import (
 type Options struct {
 	Patience    Patience
 	Concurrency int
-	ReadNodes   bool // may be false where nodes may not be read
+	ReadNodes   bool   // may be false where nodes may not be read
+	Restores    bool   // may be false where status.currentRevision may not be written
+	Namespace   string // where Pawl is installed
 }
 
 // Setup adds the reconciler, with its indexes and watches, to a manager.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	admission := &Admission{
+		Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(reporter), Log: mgr.GetLogger(), Namespace: o.Namespace,
+	}
+	admission.Check(ctx) // before the first decision
+	if err := mgr.Add(admission); err != nil {
+		return fmt.Errorf("set up the check of the admission policy: %w", err)
+	}
 	r := &Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(reporter),
 		Clock: clock.RealClock{}, Patience: o.Patience, ReadNodes: o.ReadNodes,
+		Restores: o.Restores, Admission: admission,
 		backOff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minBackOff, maxBackOff),
 	}
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {

@@ -17,8 +17,13 @@ func (v *view) startStep(why Reason, to int) {
 	for i := to; i <= v.nextPod(); i++ {
 		released = append(released, v.ordinal(i))
 	}
-	e := v.about(v.nextPod(), Event{Type: StepStarted, Reason: why, Ordinals: OrdinalsOf(released...), Revision: v.o.UpdateRevision})
-	v.emit(v.leaving(int32(to), e)) //nolint:gosec // an index of replicas
+	v.releaseTo(to, Event{Reason: why, Ordinals: OrdinalsOf(released...)})
+}
+
+// releaseTo records a step that lowers the partition to index to, and asks for the write.
+func (v *view) releaseTo(to int, e Event) {
+	e.Type, e.Revision = StepStarted, v.o.UpdateRevision
+	v.emit(v.leaving(int32(to), v.about(v.nextPod(), e))) //nolint:gosec // an index of replicas
 	v.setPartition()
 }
 

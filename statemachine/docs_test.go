@@ -178,9 +178,15 @@ func TestStallMessages(t *testing.T) {
 			s := newScript()
 			s.o.Name = strings.Repeat("d", 52)
 			v := &view{o: &s.o, s: State{}.free()}
-			msg := v.explainStall(r, 2, finding{reason: r, what: "has trouble (container mysqld)", detail: long})
+			pod := 2
+			if r == ReasonTotalOutage {
+				pod = -1 // it is about all of them
+			}
+			msg := v.explainStall(r, pod, finding{reason: r, what: "has trouble (container mysqld)", detail: long})
 			g.Expect(len([]rune(msg))).To(BeNumerically("<=", maxMessage), msg)
-			g.Expect(msg).To(HavePrefix(s.o.Name + "-2 "))
+			if pod >= 0 {
+				g.Expect(msg).To(HavePrefix(s.o.Name + "-2 "))
+			}
 			g.Expect(msg).To(MatchRegexp(`\d\d:\d\d:\d\dZ`))
 			g.Expect(msg).NotTo(ContainSubstring("\n"))
 		})

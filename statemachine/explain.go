@@ -26,6 +26,9 @@ func (v *view) explain(e Event) string {
 		return fit(fmt.Sprintf("%s already at %s and available.", v.runs(e.Ordinals), v.o.UpdateRevision), "", v.whatFollows(e.Ordinals))
 	case PodReplaced:
 		return fit(fmt.Sprintf("%s is dead and is deleted,", e.Pod), "", fmt.Sprintf(" so that it returns at %s.", e.Revision))
+	case RevisionRestored:
+		return fmt.Sprintf("status.currentRevision is set back to %s, at which a pod that is lost returns then; try %d of %d.",
+			e.Revision, v.s.Restores+1, maxRestores)
 	case PartitionParked:
 		return "The partition is parked: no pod is released until its turn comes."
 	case Scaled:
@@ -81,7 +84,11 @@ func (v *view) explainRollout(e Event) string {
 	case ReasonRollback:
 		return fit(fmt.Sprintf("Rolling back%s to the stable revision %s:", from, e.Revision), "", fmt.Sprintf(" %s to update.", pods(left)))
 	default:
-		return fit(fmt.Sprintf("Rollout %d%s to %s:", e.Number, from, e.Revision), "", fmt.Sprintf(" %s to update.", pods(left)))
+		next := fmt.Sprintf(" %s to update.", pods(left))
+		if v.enforce() && !v.o.MayRestore && v.forgotten() >= 0 {
+			next += fmt.Sprintf(" A pod that is lost returns at %s: Pawl may not patch statefulsets/status.", v.o.CurrentRevision)
+		}
+		return fit(fmt.Sprintf("Rollout %d%s to %s:", e.Number, from, e.Revision), "", next)
 	}
 }
 
@@ -100,6 +107,12 @@ func (v *view) explainStep(e Event) string {
 		return fit(fmt.Sprintf("%s %s dead and being replaced; the health of the others is not asked.", who, are), "", v.whatFollows(e.Ordinals))
 	case ReasonOnlyUnhealthyPod:
 		return fit(fmt.Sprintf("%s is the only unhealthy pod and is being replaced.", who), "", v.whatFollows(e.Ordinals))
+	case ReasonForced:
+		by := ""
+		if e.Actor != "" {
+			by = " by " + e.Actor
+		}
+		return fit(fmt.Sprintf("%s %s released by force%s, whatever the health of the others", who, are, by), e.Cause, "")
 	case ReasonNothingToProtect:
 		return fit(fmt.Sprintf("No pod was ever Ready, so there is nothing to protect: all are released to %s.", v.o.UpdateRevision), "", "")
 	default:

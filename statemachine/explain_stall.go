@@ -15,11 +15,16 @@ func (v *view) explainStall(why Reason, i int, f finding) string {
 	case why == ReasonObserving:
 		return fit(fmt.Sprintf("%s would be next, but Pawl only observes.", v.pod(i)), "",
 			fmt.Sprintf(" Let Pawl step: kubectl label sts %s -n %s pawl.dev/mode=Enforce --overwrite", v.o.Name, v.o.Namespace))
+	case why == ReasonTotalOutage:
+		const advice = " Revert the template, or force"
+		return whatFits(fmt.Sprintf("No pod is healthy since %s.", v.clock(v.heldSince(why))),
+			advice+": "+v.forceCommand(), advice+" it with spec.force of the RolloutProgress.")
 	case i < 0:
 		return fit(fmt.Sprintf("%s Since %s.", reasons[why].means, v.clock(v.heldSince(why))), "", next)
 	case why == ReasonSupersededPodStuck:
-		return fit(fmt.Sprintf("%s is dead at %s since %s and is not next.", v.pod(i), v.o.Pods[i].Revision, v.clock(v.deadSince(i))), "",
-			fmt.Sprintf(" Delete it; it returns at %s: kubectl delete pod %s -n %s", v.o.CurrentRevision, v.pod(i), v.o.Namespace))
+		remedy := fmt.Sprintf("kubectl delete pod %s -n %s", v.pod(i), v.o.Namespace)
+		return whatFits(fmt.Sprintf("%s is dead at %s since %s and is not next.", v.pod(i), v.o.Pods[i].Revision, v.clock(v.deadSince(i))),
+			fmt.Sprintf(" Set spec.force, or delete it (it returns at %s): %s", v.o.CurrentRevision, remedy), " Delete it: "+remedy)
 	}
 	switch n := v.nextPod(); {
 	case v.enforce() && why.class().hard() && v.off(i) && (v.replaceable(i) && !v.has(v.s.Replaced, i) || v.s.Origin == OriginCreated):
@@ -29,6 +34,20 @@ func (v *view) explainStall(why Reason, i int, f finding) string {
 		next = fmt.Sprintf(" Heal %s; %s waits for it.", v.pod(i), v.pod(v.nextPod()))
 	}
 	return fit(fmt.Sprintf("%s %s since %s", v.pod(i), f.what, v.clock(v.stallStart(why, i, f))), f.detail, next)
+}
+
+// forceCommand goes past unhealthy pods, down to the last.
+func (v *view) forceCommand() string {
+	return fmt.Sprintf(`kubectl patch rp %s -n %s --type=merge -p '{"spec":{"force":{"revision":"%s","partition":0,"reason":"WHY"}}}'`,
+		v.o.Name, v.o.Namespace, v.o.UpdateRevision)
+}
+
+// whatFits ends a message with the advice, or with a shorter one where names are so long that a command would be cut.
+func whatFits(what, advice, shorter string) string {
+	if length(what)+length(advice) > maxMessage {
+		advice = shorter
+	}
+	return fit(what, "", advice)
 }
 
 // stallStart is when the stall that is about to be told began.
@@ -64,8 +83,8 @@ func (v *view) deadSince(i int) time.Time {
 
 func (v *view) pausedBy() string {
 	by := ""
-	if v.o.PausedBy != "" {
-		by = " by " + v.o.PausedBy
+	if v.o.SteeredBy != "" {
+		by = " by " + v.o.SteeredBy
 	}
 	next := ""
 	if n := v.nextPod(); n >= 0 {

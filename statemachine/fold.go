@@ -43,7 +43,7 @@ func (s State) apply(e Event, name StateName) State {
 	case StepStarted, StepCompleted, StepAborted, StepSkipped, PodReplaced:
 		s = s.step(e).free()
 	case RevisionRestored:
-		s.Restored = true
+		s.Restores, s.RestoredAt = s.Restores+1, e.Time
 	case PartitionOverridden:
 		s.Overrides = [3]time.Time{e.Time, s.Overrides[0], s.Overrides[1]}
 	case PodRegressed:
@@ -58,7 +58,8 @@ func (s State) apply(e Event, name StateName) State {
 		s = s.free()
 	case RolloutCompleted:
 		s.Finished = ordinalRange(s.Start, s.Replicas)
-		s.StableRevision, s.Origin, s.Restored = s.Rollout.ToRevision, "", false
+		s.StableRevision, s.Origin = s.Rollout.ToRevision, ""
+		s.Restores, s.RestoredAt = 0, time.Time{}
 		s.Step = Step{}
 		s = s.free()
 	case Abandoned:

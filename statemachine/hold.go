@@ -14,7 +14,11 @@ func (v *view) hold(why Reason, i int, f finding) {
 	if v.isHeld(why, i) || !v.worthTelling(why, f.since) {
 		return
 	}
-	v.emit(v.about(i, Event{Type: Held, Reason: why, Message: v.explainStall(why, i, f)}))
+	e := Event{Type: Held, Reason: why, Message: v.explainStall(why, i, f)}
+	if why == ReasonPaused {
+		e.Actor = v.o.SteeredBy
+	}
+	v.emit(v.about(i, e))
 }
 
 // isHeld reports whether the log says it already. The reasons of one hard class are one: they alternate.

@@ -36,12 +36,22 @@ type Observation struct {
 	Condemned []Pod // pods of this StatefulSet with ordinals out of range
 
 	Paused    bool
-	PausedBy  string
+	SteeredBy string // the user who last changed spec of the RolloutProgress; empty when unknown
+	Force     Force
 	ChangedBy string // the user who changed the template; empty when unknown
 	Cause     string // the change-cause annotation
 
+	MayRestore bool // whether Pawl may write status.currentRevision
+
 	StallGrace       time.Duration
 	ProgressDeadline time.Duration
+}
+
+// Force is a person's order to go past gates and unhealthy pods. The zero Force is none.
+type Force struct {
+	Revision  string // it has no effect on any other
+	Partition int32  // the floor: it releases no pod below this index
+	Reason    string
 }
 
 // Pod is one pod of the StatefulSet, owned by its uid.

@@ -35,7 +35,7 @@ func drawWorld(roll dice) *world {
 // move makes one random move of the world: the controller, a pod, people, or Pawl.
 func (w *world) move(roll dice) {
 	pod := int32(roll(4))
-	switch roll(22) {
+	switch roll(25) {
 	case 0, 1, 2:
 		w.controllerPods()
 	case 3, 4:
@@ -73,6 +73,13 @@ func (w *world) move(roll dice) {
 	case 17:
 		w.decide() // and crash before the write
 		w.pending = Intent{}
+	case 18:
+		w.recreate([]string{"A", "B", "C"}[roll(3)])
+	case 19:
+		w.forgets()
+	case 20:
+		w.force = Force{Revision: []string{"A", "B", "C"}[roll(3)], Partition: int32(roll(4)), Reason: "dice"}
+		w.foreign = true // a person ordered it
 	default:
 		w.decide()
 		w.act()
@@ -116,6 +123,7 @@ func TestI1Order(t *testing.T)               { holds(t, "I1") }
 func TestI2OneInFlight(t *testing.T)         { holds(t, "I2") }
 func TestI3OnlyDeadPodsAreFree(t *testing.T) { holds(t, "I3") }
 func TestI4AllOthersHealthy(t *testing.T)    { holds(t, "I4") }
+func TestI5LostPodsReturnOld(t *testing.T)   { holds(t, "I5") }
 func TestI6NothingUnrecorded(t *testing.T)   { holds(t, "I6") }
 func TestI7TwiceIsOnce(t *testing.T)         { holds(t, "I7") }
 func TestI8StaleReads(t *testing.T)          { holds(t, "I8") }

@@ -21,6 +21,7 @@ const (
 	ReasonPodDead          Reason = "PodDead"
 	ReasonOnlyUnhealthyPod Reason = "OnlyUnhealthyPod"
 	ReasonNothingToProtect Reason = "NothingToProtect"
+	ReasonForced           Reason = "Forced"
 	ReasonRepair           Reason = "Repair"
 	ReasonExternal         Reason = "External"
 

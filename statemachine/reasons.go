@@ -30,6 +30,7 @@ var reasons = map[Reason]reasonLine{
 	ReasonPodDead:          {means: "The released pod was dead: replacing it costs nothing, so the health of the others was not asked."},
 	ReasonOnlyUnhealthyPod: {means: "The released pod was the only unhealthy one and unready for a minute."},
 	ReasonNothingToProtect: {means: "No pod of this StatefulSet was ever Ready, so all are released at once."},
+	ReasonForced:           {means: "A person had pods released with spec.force, whatever the health of the others."},
 	ReasonRepair:           {means: "A dead pod is deleted so that it comes back at the target; the partition stays."},
 	ReasonExternal:         {means: "Someone else released this pod, by writing the partition or by scaling."},
 
@@ -81,8 +82,8 @@ var reasons = map[Reason]reasonLine{
 	ReasonPartitionNotWritten: {classSoft, "A partition is recorded and cannot be written.", "Look at the events of the StatefulSet for what refuses it."},
 	ReasonPartitionContested:  {classSoft, "Someone else keeps writing the partition.", "Stop the other writer, for example a manifest that sets the partition."},
 	ReasonRevisionUnstable:    {classSoft, "The update revision changes again and again without a new template.", "Find who changes it; Pawl waits until it holds for a minute."},
-	ReasonSupersededPodStuck:  {classSoft, "A dead pod runs a revision that is neither the target nor the current one, and it is not next.", "Delete the pod: it returns at the current revision."},
-	ReasonTotalOutage:         {classSoft, "No pod is healthy, so no step can be safe.", "Revert the template, or take over: label it pawl.dev/mode=Observe and set the partition."},
+	ReasonSupersededPodStuck:  {classSoft, "A dead pod runs a revision that is neither the target nor the current one, and it is not next.", "Delete the pod, which returns at the current revision, or set spec.force."},
+	ReasonTotalOutage:         {classSoft, "No pod is healthy, so no step can be safe.", "Revert the template, or set spec.force."},
 	ReasonPodMissing:          {classSoft, "The pod does not exist.", "Look at the events of the StatefulSet."},
 	ReasonPodTerminated:       {classSoft, "The pod ended and was not replaced.", "Look at the events of the StatefulSet."},
 	ReasonUnknown:             {classSoft, "The kubelet gives a reason that Pawl does not know.", lookAtPod},

@@ -28,6 +28,9 @@ func startRollout(v *view) bool {
 	if e.FromRevision == "" && v.o.CurrentRevision != v.o.UpdateRevision {
 		e.FromRevision = v.o.CurrentRevision
 	}
+	if i := v.forgotten(); i >= 0 {
+		e.FromRevision = v.o.Pods[i].Revision // the status does not know it
+	}
 	e.Ordinals = v.finishedNow()
 	to := v.o.Partition
 	if v.enforce() {

@@ -9,13 +9,16 @@ type rule struct {
 }
 
 // rules is part (b) of the decision: what to do next. The first that matches decides. Numbers are those of the design;
-// the missing ones belong to what Pawl cannot do yet (restoring a revision, force, gates, budgets).
+// the missing ones belong to what Pawl cannot do yet (gates, budgets).
 var rules = []rule{
 	{name: "1 unsupported strategy", when: unsupportedStrategy, then: blockStrategy},
 	{name: "1 partition contested", when: contested, then: blockContested},
 	{name: "1 revision unstable", when: unstable, then: blockUnstable},
 	{name: "2 nothing to do", when: nothingToDo, then: rest},
+	{name: "3 restore the revision", when: restorable, then: restore},
+	{name: "3 let it hold", when: restoredJustNow, then: wait},
 	{name: "4 all finished", when: (*view).allFinished, then: complete},
+	{name: "5 force", when: forced, then: stepForced},
 	{name: "6 released by others", when: releasedByOthers, then: startExternalStep, goesOn: true},
 	{name: "7 repair again", when: repairUnfinished, then: repairAgain},
 	{name: "7 repair", when: repairable, then: repair},

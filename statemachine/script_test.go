@@ -42,7 +42,7 @@ func newScript() *script {
 		Now: epoch, Name: "db", Namespace: "default", UID: "u1", Created: epoch.Add(-time.Hour), Mode: ModeEnforce,
 		Generation: 1, ObservedGeneration: 1, Strategy: rollingUpdate, Partition: Parked,
 		TemplateDigest: "A", TemplateRevision: "A", CurrentRevision: "A", UpdateRevision: "A",
-		StallGrace: 30 * time.Second, ProgressDeadline: 10 * time.Minute,
+		StallGrace: 30 * time.Second, ProgressDeadline: 10 * time.Minute, MayRestore: true,
 	}
 	s.scale(3)
 	for i := range s.o.Pods {
@@ -130,6 +130,16 @@ func (s *script) set(args []datadriven.CmdArg) error {
 			s.o.Parallel = true
 		case "paused":
 			s.o.Paused = v != "false"
+		case "force": // revision,partition; an empty one takes it back
+			s.o.Force = Force{}
+			if len(a.Vals) == 2 {
+				floor, _ := strconv.Atoi(a.Vals[1])
+				s.o.Force = Force{Revision: v, Partition: int32(floor), Reason: "incident 7"}
+			}
+		case "by":
+			s.o.SteeredBy, s.o.ChangedBy = v, v
+		case "norestore":
+			s.o.MayRestore = false
 		case "deleting":
 			s.o.Deleting = true
 		case "minready":
@@ -305,7 +315,9 @@ func (s *script) carryOut(in Intent) {
 				p.Terminating, p.DeletionTime = true, s.o.Now.Add(30*time.Second)
 			}
 		}
-	case RestoreRevision, NoIntent:
+	case RestoreRevision:
+		s.o.CurrentRevision = in.Revision
+	case NoIntent:
 	}
 }
 

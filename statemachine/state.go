@@ -71,9 +71,10 @@ type State struct {
 	LastEvent     time.Time
 	LastCompleted time.Time // when an ordinal last completed in this rollout: the only progress there is
 
-	Overrides [3]time.Time // the newest foreign writes of the partition in this rollout, newest first
-	Starts    int32        // rollouts started with one template, each within unstableWindow of the one before
-	Restored  bool         // RevisionRestored was recorded for this rollout
+	Overrides  [3]time.Time // the newest foreign writes of the partition in this rollout, newest first
+	Starts     int32        // rollouts started with one template, each within unstableWindow of the one before
+	Restores   int32        // tries to set status.currentRevision back, in this rollout
+	RestoredAt time.Time    // when the newest was recorded
 }
 
 // Rollout is one attempt to bring all pods to one revision.

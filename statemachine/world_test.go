@@ -14,6 +14,8 @@ type world struct {
 	replicas           int32
 	partition          int32
 	template           string
+	uid                int
+	created            time.Time // the StatefulSet
 	generation         int64
 	observed           int64
 	cur, upd           string
@@ -22,6 +24,7 @@ type world struct {
 	pods               map[int32]*Pod
 	uids               int
 	paused             bool
+	force              Force
 	bad                map[string]bool // revisions whose pods cannot pull their image
 	state              State
 	log                []Event
@@ -37,7 +40,7 @@ type world struct {
 func newWorld(parallel bool, replicas int32, bad map[string]bool) *world {
 	w := &world{
 		now: epoch, parallel: parallel, replicas: replicas, partition: Parked, template: "A", generation: 1, observed: 1,
-		cur: "A", upd: "A", updated: replicas, pods: map[int32]*Pod{}, bad: bad,
+		created: epoch, cur: "A", upd: "A", updated: replicas, pods: map[int32]*Pod{}, bad: bad,
 	}
 	for i := range replicas {
 		w.create(i, "A")
@@ -111,6 +114,29 @@ func (w *world) setTemplate(rev string) {
 	w.edit()
 }
 
+// recreate deletes the StatefulSet with orphaned pods, which the next one of its name adopts.
+func (w *world) recreate(rev string) {
+	w.now = w.now.Add(time.Second)
+	w.uid++
+	w.created, w.template, w.generation, w.observed, w.cur, w.upd, w.updated = w.now, rev, 1, 0, "", "", 0
+	w.partition = 0
+	if w.admission {
+		w.partition = Parked
+	}
+	w.foreign = w.foreign || !w.admission
+	w.rv++
+	w.tell("created again at %s", rev)
+}
+
+// forgets is the StatefulSet controller writing an older status again.
+func (w *world) forgets() {
+	if w.cur != w.upd {
+		w.tell("controller overwrites currentRevision %s with %s", w.cur, w.upd)
+		w.cur = w.upd
+		w.rv++
+	}
+}
+
 func (w *world) available(i int32) bool {
 	p := w.pods[i]
 	return p != nil && !p.Terminating && p.Ready
@@ -143,7 +169,7 @@ func (w *world) controllerPods() {
 	for i := range w.replicas {
 		if w.pods[i] == nil {
 			rev := w.template
-			if i < w.partition {
+			if i < w.partition && w.cur != "" {
 				rev = w.cur
 			}
 			w.create(i, rev)
@@ -215,6 +241,9 @@ func (w *world) controllerStatus() {
 		}
 	}
 	cur := w.cur
+	if cur == "" {
+		cur = w.template
+	}
 	if updated == w.replicas && ready == w.replicas && all == w.replicas {
 		cur = w.template
 	}
@@ -235,10 +264,10 @@ func (w *world) gone() {
 
 func (w *world) observe() Observation {
 	o := Observation{
-		Now: w.now, Name: "db", Namespace: "default", UID: "u1", ResourceVersion: fmt.Sprint(w.rv), Created: epoch, Mode: ModeEnforce,
+		Now: w.now, Name: "db", Namespace: "default", UID: fmt.Sprintf("u%d", w.uid), ResourceVersion: fmt.Sprint(w.rv), Created: w.created, Mode: ModeEnforce,
 		Generation: w.generation, ObservedGeneration: w.observed, Strategy: rollingUpdate, Parallel: w.parallel,
 		Partition: w.partition, Replicas: w.replicas, TemplateDigest: w.template, TemplateRevision: w.template,
-		CurrentRevision: w.cur, UpdateRevision: w.upd, UpdatedReplicas: w.updated, Paused: w.paused,
+		CurrentRevision: w.cur, UpdateRevision: w.upd, UpdatedReplicas: w.updated, Paused: w.paused, Force: w.force, MayRestore: true,
 		StallGrace: 30 * time.Second, ProgressDeadline: 10 * time.Minute, Pods: make([]Pod, w.replicas),
 	}
 	for i, p := range w.pods {
@@ -282,7 +311,14 @@ func (w *world) act() {
 		if p := w.pods[in.Pod.Ordinal]; p != nil && p.UID == in.Pod.UID && !p.Terminating {
 			w.kill(in.Pod.Ordinal, "pawl")
 		}
-	case RestoreRevision, NoIntent:
+	case RestoreRevision:
+		if w.rv != w.pendingRV {
+			return // 409 Conflict
+		}
+		w.tell("  pawl restores currentRevision %s", in.Revision)
+		w.cur = in.Revision
+		w.rv++
+	case NoIntent:
 	}
 }
 
@@ -325,7 +361,14 @@ func (w *world) checkIntent(o Observation, d Decision) {
 		if in.Pod.Revision == o.UpdateRevision || in.Pod.Ready && in.Pod.Phase == "Running" && o.Now.Sub(in.Pod.ReadySince) > flapWindow {
 			w.violate("I3: %s is not dead or not off target", in.Pod.Name)
 		}
-	case RestoreRevision, NoIntent:
+	case RestoreRevision:
+		if in.Revision == o.CurrentRevision {
+			w.violate("I9: a restore that changes nothing")
+		}
+		if d.State.Restores == 0 {
+			w.violate("I6: currentRevision is restored without a record")
+		}
+	case NoIntent:
 	}
 	w.checkStep(o, d)
 }
@@ -345,6 +388,13 @@ func (w *world) checkStep(o Observation, d Decision) {
 	for _, e := range d.Events {
 		if e.Type != StepStarted || e.Reason != "" {
 			continue
+		}
+		for i := range o.Pods {
+			p := &o.Pods[i]
+			if older := p.Present && p.Created.Before(o.Created); older && p.Revision != o.UpdateRevision &&
+				o.CurrentRevision == o.UpdateRevision && d.State.Restores < maxRestores && i == 0 {
+				w.violate("I5: a step, and db-%d at %s would return at %s", i, p.Revision, o.UpdateRevision)
+			}
 		}
 		if e.Ordinals.Len() != 1 || *e.Partition != first(e.Ordinals) {
 			w.violate("I2: a step releases %q to partition %d", e.Ordinals, *e.Partition)

@@ -49,6 +49,32 @@ type RolloutProgressSpec struct {
 	// pod moves by accident while paused. Defaults to false.
 	// +optional
 	Paused *bool `json:"paused,omitempty"` //nolint:kubeapilinter // as in the spec of an apps/v1 Deployment, which people know
+	// force releases pods past a pause and past unhealthy pods, for one revision and down to one partition. It goes into the
+	// history with its reason and with who ordered it, and needs the verb force (ClusterRole pawl-force). Remove it
+	// afterwards; left behind, it has no effect on any other revision.
+	// +optional
+	Force *Force `json:"force,omitempty"`
+}
+
+// Force is an order that dies with its revision.
+type Force struct {
+	// revision is the update revision that the order is for, for example "db-6d74cb67d5", as status.rollout.toRevision has
+	// it. It has no effect on any other.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Revision string `json:"revision,omitempty"`
+	// partition is the lowest partition that the order may reach, in one write: an index, not an ordinal, as in the
+	// StatefulSet. Pods below it are not released. 0 releases all.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000
+	// +required
+	Partition *int32 `json:"partition,omitempty"`
+	// reason is kept in the history: write it for whoever reads the incident report.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +required
+	Reason string `json:"reason,omitempty"`
 }
 
 // State is where a rollout stands. The set is closed: new situations are new reasons, not new states.

@@ -118,7 +118,8 @@ type Transition struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Actor string `json:"actor,omitempty"`
-	// cause is the annotation kubernetes.io/change-cause of the StatefulSet; on RolloutStarted.
+	// cause is the annotation kubernetes.io/change-cause of the StatefulSet on RolloutStarted, and the reason of spec.force on
+	// a step that was forced.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +optional

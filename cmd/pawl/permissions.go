@@ -35,7 +35,10 @@ var permissions = []permission{
 	{verb: "list", group: "apps", resource: "statefulsets"},
 	{verb: "watch", group: "apps", resource: "statefulsets"},
 	{verb: "get", group: "apps", resource: "statefulsets"},
-	{verb: "patch", group: "apps", resource: "statefulsets"},
+	{
+		verb: "patch", group: "apps", resource: "statefulsets",
+		without: "StatefulSets in mode Enforce are not stepped: only Observe works",
+	},
 	{verb: "list", resource: "pods"},
 	{verb: "watch", resource: "pods"},
 	{verb: "get", group: "pawl.dev", resource: "rolloutprogresses"},
@@ -52,6 +55,10 @@ var permissions = []permission{
 		verb: "patch", group: "apps", resource: "statefulsets", sub: "status",
 		without: "after a re-creation with orphaned pods, a pod that is lost may come back at the new revision",
 	},
+	{
+		verb: "create", group: "apps", resource: "statefulsets", where: home,
+		without: "it is not known whether the admission policy is in force",
+	},
 	{verb: "list", resource: "nodes", without: "a pod on a node that went silent is believed to be healthy for longer"},
 	{verb: "watch", resource: "nodes", without: "a pod on a node that went silent is believed to be healthy for longer"},
 	{verb: "create", group: "events.k8s.io", resource: "events", without: "there are no Kubernetes Events"},
@@ -61,7 +68,7 @@ var permissions = []permission{
 func refusals(ctx context.Context, client kubernetes.Interface, o options) ([]permission, error) {
 	wanted := make([]permission, 0, len(permissions)+2)
 	for _, p := range permissions {
-		if len(o.namespaces) == 0 || p.resource == "nodes" {
+		if len(o.namespaces) == 0 || p.resource == "nodes" || p.where != "" {
 			wanted = append(wanted, p)
 			continue
 		}
