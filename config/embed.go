@@ -3,7 +3,7 @@ package config
 
 import "embed"
 
-// Manifests are the custom resources and the permissions of the manager.
+// Manifests are the custom resources, the permissions of the manager and the admission policies.
 //
-//go:embed crd/*.yaml rbac/*.yaml
+//go:embed crd/*.yaml rbac/*.yaml admission/*.yaml
 var Manifests embed.FS

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
@@ -24,7 +26,10 @@ import (
 // first are the kinds that others need: a namespace before what is in it.
 var first = []string{"Namespace", "CustomResourceDefinition"}
 
-// install applies the custom resources and the permissions, and waits until the former are served.
+// dispensable are the kinds that Pawl works without, on a Kubernetes that does not serve them.
+var dispensable = []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
+
+// install applies the custom resources, the permissions and the admission policies, and waits until the first are served.
 func install(ctx context.Context, person *rest.Config, out io.Writer) error {
 	objects, err := manifests()
 	if err != nil {
@@ -34,15 +39,8 @@ func install(ctx context.Context, person *rest.Config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	for _, o := range objects {
-		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("pawl-run-local"), client.ForceOwnership)
-		switch {
-		case apierrors.IsForbidden(err):
-			return fmt.Errorf("apply %s %s: your user may not, use one that may install Pawl: %w", o.GetKind(), o.GetName(), err)
-		case err != nil:
-			return fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)
-		}
-		fmt.Fprintf(out, "  applied %s %s\n", o.GetKind(), o.GetName())
+	if err := applyAll(ctx, c, objects, out); err != nil {
+		return err
 	}
 	k, err := kubernetes.NewForConfig(person)
 	if err != nil {
@@ -55,7 +53,34 @@ func install(ctx context.Context, person *rest.Config, out io.Writer) error {
 	return nil
 }
 
-// manifests are the objects of config/crd and config/rbac, in the order in which they can be applied.
+// applier is what applyAll needs of a client.
+type applier interface {
+	Apply(ctx context.Context, o runtime.ApplyConfiguration, options ...client.ApplyOption) error
+}
+
+func applyAll(ctx context.Context, c applier, objects []*unstructured.Unstructured, out io.Writer) error {
+	told := false
+	for _, o := range objects {
+		err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("pawl-run-local"), client.ForceOwnership)
+		switch {
+		case meta.IsNoMatchError(err) && slices.Contains(dispensable, o.GetKind()):
+			if !told {
+				fmt.Fprintln(out, "  this Kubernetes has no MutatingAdmissionPolicy (on by default from 1.36): "+
+					"Pawl works without, but a new template is parked only once Pawl has seen it")
+			}
+			told = true
+			continue
+		case apierrors.IsForbidden(err):
+			return fmt.Errorf("apply %s %s: your user may not, use one that may install Pawl: %w", o.GetKind(), o.GetName(), err)
+		case err != nil:
+			return fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+		fmt.Fprintf(out, "  applied %s %s\n", o.GetKind(), o.GetName())
+	}
+	return nil
+}
+
+// manifests are the objects of config/crd, config/rbac and config/admission, in the order in which they can be applied.
 func manifests() ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	err := fs.WalkDir(config.Manifests, ".", func(path string, entry fs.DirEntry, err error) error {
