@@ -37,19 +37,28 @@ type facts struct {
 	authentic        bool // whether the annotation changed-by is what the admission policy wrote
 }
 
-// person is who the annotations say it was. Without the admission policy they are what anyone may have written.
-func (f facts) person(annotations map[string]string) string {
+// steer adds what people ask for in the RolloutProgress.
+func (f facts) steer(o *statemachine.Observation) {
+	if f.progress == nil {
+		return
+	}
+	spec, notes := f.progress.Spec, f.progress.Annotations
+	if spec.Paused != nil && *spec.Paused {
+		o.Paused, o.PausedBy = true, f.person(notes, v1alpha1.PausedByAnnotation)
+	}
+	if force := spec.Force; force != nil && force.Partition != nil {
+		o.Force = statemachine.Force{
+			Revision: force.Revision, Partition: *force.Partition, Reason: force.Reason, By: f.person(notes, v1alpha1.ForcedByAnnotation),
+		}
+	}
+}
+
+// person is who an annotation says it was. Without the admission policy that is what anyone may have written.
+func (f facts) person(annotations map[string]string, annotation string) string {
 	if !f.authentic {
 		return ""
 	}
-	return annotations[v1alpha1.ChangedByAnnotation]
-}
-
-func forceOf(f *v1alpha1.Force) statemachine.Force {
-	if f == nil || f.Partition == nil {
-		return statemachine.Force{}
-	}
-	return statemachine.Force{Revision: f.Revision, Partition: *f.Partition, Reason: f.Reason}
+	return annotations[annotation]
 }
 
 // observe makes the one Observation that a decision is about. It is pure.
@@ -74,16 +83,32 @@ func observe(f facts) statemachine.Observation {
 		StallGrace: f.patience.StallGrace, ProgressDeadline: f.patience.ProgressDeadline,
 	}
 	if o.Mode == statemachine.ModeEnforce { // in any other mode the annotation is anyone's to write
-		o.ChangedBy = f.person(set.Annotations)
+		o.ChangedBy = f.person(set.Annotations, v1alpha1.ChangedByAnnotation)
+	}
+	if set.Generation == set.Status.ObservedGeneration {
+		o.TemplateRevision = set.Status.UpdateRevision
+	}
+	f.steer(&o)
+	if o.Mode == statemachine.ModeEnforce { // in any other mode the annotation is anyone's to write
+		o.ChangedBy = f.person(set.Annotations, v1alpha1.ChangedByAnnotation)
 	}
 	if set.Generation == set.Status.ObservedGeneration {
 		o.TemplateRevision = set.Status.UpdateRevision
 	}
 	if p := f.progress; p != nil && p.Spec.Paused != nil && *p.Spec.Paused {
-		o.Paused = true
+		o.Paused, o.PausedBy = true, f.person(p.Annotations, v1alpha1.PausedByAnnotation)
 	}
-	if p := f.progress; p != nil {
-		o.SteeredBy, o.Force = f.person(p.Annotations), forceOf(p.Spec.Force)
+	if p := f.progress; p != nil && p.Spec.Force != nil && p.Spec.Force.Partition != nil {
+		o.Force = statemachine.Force{
+			Revision: p.Spec.Force.Revision, Partition: *p.Spec.Force.Partition, Reason: p.Spec.Force.Reason,
+			By: f.person(p.Annotations, v1alpha1.ForcedByAnnotation),
+		}
+	}
+	if o.Mode == statemachine.ModeEnforce { // in any other mode the annotation is anyone's to write
+		o.ChangedBy = f.person(set.Annotations, v1alpha1.ChangedByAnnotation)
+	}
+	if set.Generation == set.Status.ObservedGeneration {
+		o.TemplateRevision = set.Status.UpdateRevision
 	}
 	o.Pods, o.Condemned = podsOf(set, f.pods, f.nodes)
 	return o

@@ -88,41 +88,41 @@ func TestPodsAreFoundByOwnerAndNumber(t *testing.T) {
 	g.Expect(condemned).To(Equal([]int32{0, 1, 13}))
 }
 
-func TestPausedByThePersonWhoWroteIt(t *testing.T) {
+func TestWhoPausedAndWhoForced(t *testing.T) {
 	g := NewWithT(t)
 	rp := &v1alpha1.RolloutProgress{}
-	rp.Annotations = map[string]string{v1alpha1.ChangedByAnnotation: "bob"}
-	g.Expect(observe(facts{statefulSet: statefulSetOfThree(), progress: rp, authentic: true}).Paused).To(BeFalse())
+	rp.Annotations = map[string]string{
+		v1alpha1.ChangedByAnnotation: "carol", v1alpha1.PausedByAnnotation: "bob", v1alpha1.ForcedByAnnotation: "alice",
+	}
+	seen := func() statemachine.Observation {
+		return observe(facts{statefulSet: statefulSetOfThree(), progress: rp, authentic: true})
+	}
+	g.Expect(seen().Paused).To(BeFalse())
+	g.Expect(seen().PausedBy).To(BeEmpty())
+	g.Expect(seen().Force).To(BeZero())
 	rp.Spec.Paused = new(true)
-	o := observe(facts{statefulSet: statefulSetOfThree(), progress: rp, authentic: true})
-	g.Expect(o.Paused).To(BeTrue())
-	g.Expect(o.SteeredBy).To(Equal("bob"))
+	rp.Spec.Force = &v1alpha1.Force{Revision: "db-b", Partition: new(int32(1)), Reason: "incident 7"}
+	g.Expect(seen().Paused).To(BeTrue())
+	g.Expect(seen().PausedBy).To(Equal("bob"))
+	g.Expect(seen().Force).To(Equal(statemachine.Force{Revision: "db-b", Partition: 1, Reason: "incident 7", By: "alice"}))
 }
 
-// Without the admission policy, or in a mode that it does not look at, the annotation is anyone's to write.
+// Without the admission policy, or in a mode that it does not look at, the annotations are anyone's to write.
 func TestNobodyIsNamedOnHearsay(t *testing.T) {
 	g := NewWithT(t)
 	set, rp := statefulSetOfThree(), &v1alpha1.RolloutProgress{}
 	set.Labels = map[string]string{v1alpha1.ModeLabel: "Enforce"}
 	set.Annotations = map[string]string{v1alpha1.ChangedByAnnotation: "alice"}
-	rp.Annotations = map[string]string{v1alpha1.ChangedByAnnotation: "bob"}
-	seen := func(authentic bool) [2]string {
+	rp.Annotations = map[string]string{v1alpha1.PausedByAnnotation: "bob", v1alpha1.ForcedByAnnotation: "bob"}
+	rp.Spec = v1alpha1.RolloutProgressSpec{Paused: new(true), Force: &v1alpha1.Force{Partition: new(int32(0))}}
+	seen := func(authentic bool) []string {
 		o := observe(facts{statefulSet: set, progress: rp, authentic: authentic})
-		return [2]string{o.ChangedBy, o.SteeredBy}
+		return []string{o.ChangedBy, o.PausedBy, o.Force.By}
 	}
-	g.Expect(seen(true)).To(Equal([2]string{"alice", "bob"}))
-	g.Expect(seen(false)).To(Equal([2]string{"", ""}))
+	g.Expect(seen(true)).To(Equal([]string{"alice", "bob", "bob"}))
+	g.Expect(seen(false)).To(Equal([]string{"", "", ""}))
 	set.Labels[v1alpha1.ModeLabel] = "Observe"
-	g.Expect(seen(true)).To(Equal([2]string{"", "bob"}))
-}
-
-func TestForceIsTakenWhole(t *testing.T) {
-	g := NewWithT(t)
-	rp := &v1alpha1.RolloutProgress{}
-	g.Expect(observe(facts{statefulSet: statefulSetOfThree(), progress: rp}).Force).To(BeZero())
-	rp.Spec.Force = &v1alpha1.Force{Revision: "db-b", Partition: new(int32(1)), Reason: "incident 7"}
-	g.Expect(observe(facts{statefulSet: statefulSetOfThree(), progress: rp}).Force).
-		To(Equal(statemachine.Force{Revision: "db-b", Partition: 1, Reason: "incident 7"}))
+	g.Expect(seen(true)).To(Equal([]string{"", "bob", "bob"}))
 }
 
 func TestDigestTellsTemplatesApart(t *testing.T) {

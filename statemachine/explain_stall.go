@@ -83,8 +83,8 @@ func (v *view) deadSince(i int) time.Time {
 
 func (v *view) pausedBy() string {
 	by := ""
-	if v.o.SteeredBy != "" {
-		by = " by " + v.o.SteeredBy
+	if v.o.PausedBy != "" {
+		by = " by " + v.o.PausedBy
 	}
 	next := ""
 	if n := v.nextPod(); n >= 0 {

@@ -24,6 +24,6 @@ func stepForced(v *view) {
 		}
 	}
 	v.releaseTo(floor, Event{
-		Reason: ReasonForced, Ordinals: OrdinalsOf(released...), Actor: v.o.SteeredBy, Cause: v.o.Force.Reason,
+		Reason: ReasonForced, Ordinals: OrdinalsOf(released...), Actor: v.o.Force.By, Cause: v.o.Force.Reason,
 	})
 }

@@ -16,7 +16,7 @@ func (v *view) hold(why Reason, i int, f finding) {
 	}
 	e := Event{Type: Held, Reason: why, Message: v.explainStall(why, i, f)}
 	if why == ReasonPaused {
-		e.Actor = v.o.SteeredBy
+		e.Actor = v.o.PausedBy
 	}
 	v.emit(v.about(i, e))
 }

@@ -36,7 +36,7 @@ type Observation struct {
 	Condemned []Pod // pods of this StatefulSet with ordinals out of range
 
 	Paused    bool
-	SteeredBy string // the user who last changed spec of the RolloutProgress; empty when unknown
+	PausedBy  string // empty when unknown
 	Force     Force
 	ChangedBy string // the user who changed the template; empty when unknown
 	Cause     string // the change-cause annotation
@@ -52,6 +52,7 @@ type Force struct {
 	Revision  string // it has no effect on any other
 	Partition int32  // the floor: it releases no pod below this index
 	Reason    string
+	By        string // who ordered it; empty when unknown
 }
 
 // Pod is one pod of the StatefulSet, owned by its uid.

@@ -137,7 +137,7 @@ func (s *script) set(args []datadriven.CmdArg) error {
 				s.o.Force = Force{Revision: v, Partition: int32(floor), Reason: "incident 7"}
 			}
 		case "by":
-			s.o.SteeredBy, s.o.ChangedBy = v, v
+			s.o.PausedBy, s.o.ChangedBy, s.o.Force.By = v, v, v
 		case "norestore":
 			s.o.MayRestore = false
 		case "deleting":

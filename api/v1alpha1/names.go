@@ -10,6 +10,12 @@ const (
 	// as the API server authenticated them. Pawl's admission policy writes it; what anyone else writes there is put back.
 	ChangedByAnnotation = "pawl.dev/changed-by"
 
+	// PausedByAnnotation on a RolloutProgress names the user who paused it, likewise.
+	PausedByAnnotation = "pawl.dev/paused-by"
+
+	// ForcedByAnnotation on a RolloutProgress names the user who ordered spec.force as it is, likewise.
+	ForcedByAnnotation = "pawl.dev/forced-by"
+
 	// ChangeCauseAnnotation on a StatefulSet is the reason for a change in words; kubectl knows it by the same name.
 	ChangeCauseAnnotation = "kubernetes.io/change-cause"
 )
