@@ -1,6 +1,7 @@
 package statemachine
 
-// 12: watched since its creation, no pod was ever Ready, nothing ever completed, and it is dead.
+// 12: watched since its creation, no pod was ever Ready, nothing ever completed, and it is dead, or has been starting at
+// an older template for longer than a pod may take.
 func nothingToProtect(v *view) bool {
 	if !v.enforce() || v.s.Origin != OriginCreated || v.s.StableRevision != "" || v.nextPod() < 0 {
 		return false
@@ -10,7 +11,7 @@ func nothingToProtect(v *view) bool {
 		if p := &v.o.Pods[i]; p.Present && !neverReady(p) {
 			return false
 		}
-		dead = dead || v.dead(i)
+		dead = dead || v.dead(i) || v.off(i) && v.reached(v.factTime(i).Add(v.o.ProgressDeadline))
 	}
 	return dead
 }

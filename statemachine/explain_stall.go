@@ -29,6 +29,8 @@ func (v *view) explainStall(why Reason, i int, f finding) string {
 	switch n := v.nextPod(); {
 	case v.enforce() && why.class().hard() && v.off(i) && (v.replaceable(i) && !v.has(v.s.Replaced, i) || v.s.Origin == OriginCreated):
 		next = " Wait: it is replaced when its grace is over."
+	case v.enforce() && !v.o.Paused && v.off(i) && v.s.Origin == OriginCreated && v.s.Rollout.Reason != ReasonBringUp:
+		next = " Wait: no pod was ever Ready, so all are released when its deadline is over."
 	case !v.has(v.s.Step.Ordinals, i) && !v.atTarget(i) && n >= 0 && n != i && v.s.Rollout.Reason != ReasonBringUp &&
 		strings.Contains(next, "template"): // it is not the new template that is broken
 		next = fmt.Sprintf(" Heal %s; %s waits for it.", v.pod(i), v.pod(v.nextPod()))

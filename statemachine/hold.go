@@ -90,13 +90,13 @@ func (v *view) block(why Reason, i int, f finding) {
 // blameMoves reports whether what is told as blocking changes: to a harder reason, or when the cause before is gone.
 func (v *view) blameMoves(why Reason, i int) bool {
 	b := v.s.Block
-	harder := why.class().hard() && !b.Reason.class().hard()
+	harder := why.class().hard() && !b.Reason.class().hard() && b.Reason != ReasonTotalOutage
 	if b.Ordinal == v.ordinalOrNone(i) {
 		otherHard := why.class().hard() && b.Reason.class() != why.class()
 		if b.Reason == why || !otherHard {
 			return false
 		}
-	} else if !harder && !v.causeGone() {
+	} else if !harder && why != ReasonTotalOutage && !v.causeGone() {
 		return false
 	}
 	return v.reached(b.Changed.Add(changeTime))
