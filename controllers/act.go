@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,12 +63,37 @@ func (r *Reconciler) restoreRevision(ctx context.Context, o statemachine.Observa
 	if o.CurrentRevision == revision {
 		return nil
 	}
-	patch, set := guarded(o, "status", map[string]any{"currentRevision": revision}), statefulSet(o)
-	if err := r.Client.Status().Patch(ctx, set, patch, client.FieldOwner(reporter)); err != nil {
-		return fmt.Errorf("restore status.currentRevision to %s: %w", revision, err)
+	key := types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+	for range restoreAttempts {
+		live, err := fetch(ctx, r.Live, key, &appsv1.StatefulSet{})
+		if err != nil {
+			return fmt.Errorf("read the StatefulSet again: %w", err)
+		}
+		if live == nil || !decidedOn(o, live) {
+			return errReadAgain
+		}
+		o.ResourceVersion = live.ResourceVersion
+		patch, set := guarded(o, "status", map[string]any{"currentRevision": revision}), statefulSet(o)
+		err = r.Client.Status().Patch(ctx, set, patch, client.FieldOwner(reporter))
+		switch {
+		case err == nil:
+			t.statefulSet = set.ResourceVersion
+			return nil
+		case !apierrors.IsConflict(err):
+			return fmt.Errorf("restore status.currentRevision to %s: %w", revision, err)
+		}
 	}
-	t.statefulSet = set.ResourceVersion
-	return nil
+	return errReadAgain
+}
+
+// restoreAttempts is how often one try to restore meets a status that was written meanwhile. While pods flap the
+// StatefulSet controller writes its counts faster than a cache can follow; they are not what was decided on.
+const restoreAttempts = 5
+
+// decidedOn reports whether a StatefulSet is still what a restore was decided on.
+func decidedOn(o statemachine.Observation, set *appsv1.StatefulSet) bool {
+	return string(set.UID) == o.UID && set.Generation == o.Generation && set.DeletionTimestamp == nil &&
+		set.Status.CurrentRevision == o.CurrentRevision && set.Status.UpdateRevision == o.UpdateRevision
 }
 
 func (r *Reconciler) replacePod(ctx context.Context, o statemachine.Observation, p statemachine.Pod, t *trace) error {

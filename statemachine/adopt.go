@@ -24,7 +24,8 @@ func (v *view) leave() {
 		return
 	}
 	e := Event{Type: Abandoned, Reason: ReasonUnmanaged}
-	if v.s.Mode == ModeEnforce && v.o.Strategy == rollingUpdate && v.s.Name == Done && !v.due() && v.o.Partition > 0 {
+	if v.s.Mode == ModeEnforce && v.o.Strategy == rollingUpdate && v.s.Name == Done && !v.due() && v.o.Partition > 0 &&
+		v.o.TemplateDigest == v.s.TemplateDigest { // with a new template partition 0 would release every pod
 		e = v.leaving(0, e)
 	}
 	v.emit(e)
@@ -62,7 +63,7 @@ func adopted(v *view) bool {
 	to := v.o.Partition
 	if v.enforce() {
 		to = v.parkAt()
-		if e.Reason == ReasonCreated || e.Reason == ReasonRecreated && v.nonePresent() {
+		if (e.Reason == ReasonCreated || e.Reason == ReasonRecreated) && v.nonePresent() {
 			to = Parked // there is no pod yet, or those of the earlier one are still to be adopted
 		}
 	}

@@ -38,7 +38,7 @@ func (s State) adopt(e Event) State {
 
 func (s State) startRollout(e Event) State {
 	s = s.anchored(e)
-	s.Finished = e.Ordinals
+	s.Finished, s.Prior = e.Ordinals, e.Prior
 	s.Starts = max(e.Starts, 1)
 	s.Rollout = Rollout{
 		Number: e.Number, Reason: e.Reason, FromRevision: e.FromRevision, ToRevision: e.Revision,

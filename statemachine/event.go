@@ -71,10 +71,11 @@ type Event struct {
 	StableRevision string
 	Number         int64 // the newest rollout's number so far
 
-	FromRevision string // on RolloutStarted: the target of the rollout before it
-	Starts       int32  // on RolloutStarted: the how-manieth in short order with this template; 0 stands for the first
-	Actor        string // the user who changed the template or the spec, as the API server authenticated them
-	Cause        string // the kubernetes.io/change-cause annotation
+	FromRevision string   // on RolloutStarted: the target of the rollout before it
+	Prior        Ordinals // on RolloutStarted: those that earlier, unfinished rollouts had brought past the current revision
+	Starts       int32    // on RolloutStarted: the how-manieth in short order with this template; 0 stands for the first
+	Actor        string   // the user who changed the template or the spec, as the API server authenticated them
+	Cause        string   // the kubernetes.io/change-cause annotation
 	Gates        []GateResult
 }
 

@@ -36,7 +36,11 @@ func (v *view) explain(e Event) string {
 	case PartitionOverridden:
 		return fmt.Sprintf("Someone else changed the partition from %s to %s.", v.partition(v.s.Partition), v.partition(*e.Partition))
 	case PodRegressed:
-		return fmt.Sprintf("%s came back at %s although it was updated to %s.", e.Pod, e.Revision, v.o.UpdateRevision)
+		was := v.o.UpdateRevision
+		if !v.s.Finished.Has(first(e.Ordinals)) {
+			was = v.s.Rollout.FromRevision
+		}
+		return fmt.Sprintf("%s came back at %s although it was updated to %s.", e.Pod, e.Revision, was)
 	case RolloutCompleted:
 		return v.explainCompleted()
 	case Abandoned:

@@ -16,7 +16,7 @@ func (v *view) explainStall(why Reason, i int, f finding) string {
 		return fit(fmt.Sprintf("%s would be next, but Pawl only observes.", v.pod(i)), "",
 			fmt.Sprintf(" Let Pawl step: kubectl label sts %s -n %s pawl.dev/mode=Enforce --overwrite", v.o.Name, v.o.Namespace))
 	case why == ReasonTotalOutage:
-		const advice = " Revert the template, or force"
+		const advice = " Revert, or force"
 		return whatFits(fmt.Sprintf("No pod is healthy since %s.", v.clock(v.heldSince(why))),
 			advice+": "+v.forceCommand(), advice+" it with spec.force of the RolloutProgress.")
 	case i < 0:
@@ -31,9 +31,13 @@ func (v *view) explainStall(why Reason, i int, f finding) string {
 		next = " Wait: it is replaced when its grace is over."
 	case v.enforce() && !v.o.Paused && v.off(i) && v.s.Origin == OriginCreated && v.s.Rollout.Reason != ReasonBringUp:
 		next = " Wait: no pod was ever Ready, so all are released when its deadline is over."
-	case !v.has(v.s.Step.Ordinals, i) && !v.atTarget(i) && n >= 0 && n != i && v.s.Rollout.Reason != ReasonBringUp &&
-		strings.Contains(next, "template"): // it is not the new template that is broken
+	case v.has(v.s.Step.Ordinals, i) || v.atTarget(i) || n < 0 || v.s.Rollout.Reason == ReasonBringUp || !strings.Contains(next, "template"):
+	case n != i: // it is not the new template that is broken
 		next = fmt.Sprintf(" Heal %s; %s waits for it.", v.pod(i), v.pod(v.nextPod()))
+	case v.enforce() && !v.o.Paused && why.class().hard() && v.anyHealthy():
+		next = " Wait: it is next, and replaced when its grace is over."
+	default:
+		next = fmt.Sprintf(" Heal %s; the rollout goes on by itself.", v.pod(i))
 	}
 	return fit(fmt.Sprintf("%s %s since %s", v.pod(i), f.what, v.clock(v.stallStart(why, i, f))), f.detail, next)
 }

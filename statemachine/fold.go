@@ -47,7 +47,7 @@ func (s State) apply(e Event, name StateName) State {
 	case PartitionOverridden:
 		s.Overrides = [3]time.Time{e.Time, s.Overrides[0], s.Overrides[1]}
 	case PodRegressed:
-		s.Finished = s.Finished.Without(e.Ordinals)
+		s.Finished, s.Prior = s.Finished.Without(e.Ordinals), s.Prior.Without(e.Ordinals)
 	case Held:
 		s.Hold, s.Clock = holdOf(e), s.Clock.next(e)
 	case BlockedEvent:
@@ -59,7 +59,7 @@ func (s State) apply(e Event, name StateName) State {
 	case RolloutCompleted:
 		s.Finished = ordinalRange(s.Start, s.Replicas)
 		s.StableRevision, s.Origin = s.Rollout.ToRevision, ""
-		s.Restores, s.RestoredAt = 0, time.Time{}
+		s.Restores, s.RestoredAt, s.Prior = 0, time.Time{}, ""
 		s.Step = Step{}
 		s = s.free()
 	case Abandoned:

@@ -88,13 +88,13 @@ const (
 	contestedWindow = 10 * time.Minute
 )
 
-// regressed: a pod that was finished in this rollout came back older.
+// regressed: a pod that was finished, in this rollout or in one that it superseded, came back older.
 func regressed(v *view) bool {
 	if !v.s.Rollout.Open() {
 		return false
 	}
 	for i := range v.o.Pods {
-		if v.has(v.s.Finished, i) && v.off(i) {
+		if v.has(v.s.Finished, i) && v.off(i) || v.has(v.s.Prior, i) && v.off(i) && v.current(i) {
 			v.emit(v.about(i, Event{Type: PodRegressed, Revision: v.o.Pods[i].Revision}))
 		}
 	}

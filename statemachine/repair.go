@@ -46,7 +46,7 @@ func (v *view) replaceable(i int) bool {
 	if v.released(i) {
 		return !v.o.Parallel
 	}
-	return v.o.CurrentRevision == v.o.UpdateRevision
+	return v.o.CurrentRevision == v.o.UpdateRevision && v.forgotten() < 0 // created again is no way back (I4)
 }
 
 // replacing reports whether the pod that was replaced last is still on its way out.

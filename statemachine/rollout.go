@@ -32,6 +32,10 @@ func startRollout(v *view) bool {
 		e.FromRevision = v.o.Pods[i].Revision // the status does not know it
 	}
 	e.Ordinals = v.finishedNow()
+	if open {
+		past := func(n int32) bool { return v.inRange(n) && !v.current(v.index(n)) && !v.atTarget(v.index(n)) }
+		e.Prior = v.s.Finished.Union(v.s.Prior).keep(past)
+	}
 	to := v.o.Partition
 	if v.enforce() {
 		to = max(to, v.parkAt())

@@ -56,6 +56,7 @@ type State struct {
 	Rollout  Rollout
 	Step     Step
 	Finished Ordinals // ordinals that finished in this rollout
+	Prior    Ordinals // ordinals that unfinished rollouts before it had brought past the current revision
 	Replaced Ordinals // ordinals that Pawl replaced in this rollout: once per ordinal and target
 	Replace  Replacement
 	Hold     Hold

@@ -108,6 +108,13 @@ type Transition struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	FromRevision string `json:"fromRevision,omitempty"`
+	// priorOrdinals are the pods that unfinished rollouts before this one had brought past the current revision; on
+	// RolloutStarted. Lost before their turn, they come back older than they were.
+	// +kubebuilder:validation:Pattern=`^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	PriorOrdinals string `json:"priorOrdinals,omitempty"`
 	// starts is the how-manieth rollout in short order at one generation of the StatefulSet this is; on RolloutStarted, and
 	// unset if there was no other.
 	// +kubebuilder:validation:Minimum=1
