@@ -63,8 +63,9 @@ func adopted(v *view) bool {
 	to := v.o.Partition
 	if v.enforce() {
 		to = v.parkAt()
-		if (e.Reason == ReasonCreated || e.Reason == ReasonRecreated) && v.nonePresent() {
-			to = Parked // there is no pod yet, or those of the earlier one are still to be adopted
+		comesUp := e.Reason == ReasonCreated && v.o.CurrentRevision == v.o.UpdateRevision // what is absent is not being replaced
+		if comesUp || e.Reason == ReasonRecreated && v.nonePresent() { // or the pods of the earlier one are still to be adopted
+			to = Parked
 		}
 	}
 	v.emit(v.leaving(max(to, v.o.Partition), e))
