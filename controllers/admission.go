@@ -65,7 +65,7 @@ func (a *Admission) Start(ctx context.Context) error {
 	}
 }
 
-// NeedLeaderElection: a replica in waiting has to know as well.
+// NeedLeaderElection is false: a replica in waiting has to know as well.
 func (a *Admission) NeedLeaderElection() bool { return false }
 
 // Check asks the API server what it would make of two new objects.

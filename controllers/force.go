@@ -17,7 +17,7 @@ func (r *Reconciler) warnOfForce(s sight, o statemachine.Observation) {
 	if seen := s.progress.Status.ObservedGeneration; seen != nil && *seen == s.progress.Generation {
 		return
 	}
-	why := ""
+	var why string
 	switch force := s.progress.Spec.Force; {
 	case o.Mode == statemachine.ModeObserve:
 		why = "Pawl only observes this StatefulSet"

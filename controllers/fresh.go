@@ -15,8 +15,9 @@ import (
 // traces is what this process remembers of its own writes, by StatefulSet. It is only ever a reason to wait or to read
 // again (I8): a process that starts afresh lists everything first and needs none of it.
 type traces struct {
-	mutex sync.Mutex
-	byKey map[types.NamespacedName]*trace
+	mutex   sync.Mutex
+	byKey   map[types.NamespacedName]*trace
+	deleted map[types.NamespacedName]*v1alpha1.RolloutProgress // until what they held is sealed
 }
 
 // trace belongs to the one worker that has the key.

@@ -23,6 +23,7 @@ type sight struct {
 	key      types.NamespacedName
 	set      *appsv1.StatefulSet
 	progress *v1alpha1.RolloutProgress
+	departed *v1alpha1.RolloutProgress // deleted, and what it held is not sealed
 	pods     []corev1.Pod
 	stale    bool // the cache has yet to show our own write (I8)
 	live     bool // progress is as the API server has it now
@@ -38,6 +39,7 @@ func (r *Reconciler) look(ctx context.Context, key types.NamespacedName, t *trac
 	if s.progress, err = fetch(ctx, r.Client, key, &v1alpha1.RolloutProgress{}); err != nil {
 		return s, fmt.Errorf("read the RolloutProgress: %w", err)
 	}
+	s.departed = r.traces.departed(key) // last: it is told after the cache
 	if s, err = r.lookAgain(ctx, s, t); err != nil {
 		return s, err
 	}
@@ -51,15 +53,15 @@ func (r *Reconciler) look(ctx context.Context, key types.NamespacedName, t *trac
 	return s, nil
 }
 
-// lookAgain reads live what the cache may not be believed about: what this process wrote or failed to write, and the
-// absence of a StatefulSet, since a cache that lags must not end a rollout.
+// lookAgain reads live what the cache may not be believed about: what this process wrote or failed to write, the absence
+// of a StatefulSet, since a cache that lags must not end a rollout, and its presence when its RolloutProgress was deleted.
 func (r *Reconciler) lookAgain(ctx context.Context, s sight, t *trace) (sight, error) {
-	if absent := s.set == nil && s.progress != nil; t.doubt || absent {
+	if absent := s.set == nil && s.progress != nil; t.doubt || absent || s.departed != nil {
 		live, err := r.expectLive(ctx, s.key, t)
 		if err != nil {
 			return s, err
 		}
-		s.stale = absent && live
+		s.stale = live != (s.set != nil)
 	}
 	if t.believes(s.progress) {
 		return s, nil
@@ -67,6 +69,13 @@ func (r *Reconciler) lookAgain(ctx context.Context, s sight, t *trace) (sight, e
 	progress, err := fetch(ctx, r.Live, s.key, &v1alpha1.RolloutProgress{})
 	if err != nil {
 		return s, fmt.Errorf("read the RolloutProgress again: %w", err)
+	}
+	if progress == nil && s.departed == nil && (s.progress != nil || t.progress != "") {
+		s.stale = true // what it held comes with the watch event of its deletion
+		if s.progress == nil {
+			t.progress = "" // but is not waited for twice
+		}
+		return s, nil
 	}
 	s.progress, s.live, t.progress, t.doubt = progress, true, "", false
 	if progress != nil {

@@ -25,6 +25,7 @@ type Reconciler struct {
 	Patience  Patience
 	ReadNodes bool // whether Pawl may read nodes
 	Restores  bool // whether Pawl may write status.currentRevision
+	Adopts    bool // whether Pawl may write the owner of a RolloutProgress
 	Admission *Admission
 
 	traces  traces
@@ -61,6 +62,9 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, t *trace) 
 	if s.stale {
 		return ctrl.Result{}, errNotYet
 	}
+	if err := r.settle(ctx, s, t); err != nil {
+		return ctrl.Result{}, err
+	}
 	if s.standing() != driven {
 		return ctrl.Result{}, r.aside(ctx, s, t)
 	}
@@ -90,6 +94,9 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, t *trace) 
 	// Last, because a park must not wait for a RolloutRecord that is refused (I10): what is sealed is in status as well.
 	if _, err := r.seal(ctx, s, log, ledger.Log.Complete, t); err != nil || !whole {
 		return ctrl.Result{}, err // the status that was written is a watch event
+	}
+	if err := r.own(ctx, s, t); err != nil {
+		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: r.until(d.WakeAt)}, nil
 }

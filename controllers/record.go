@@ -1,20 +1,23 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"pawl.dev/pawl/api/v1alpha1"
 	"pawl.dev/pawl/statemachine"
 	"pawl.dev/pawl/statemachine/ledger"
 )
 
-// +kubebuilder:rbac:groups=pawl.dev,resources=rolloutprogresses,verbs=create
+// +kubebuilder:rbac:groups=pawl.dev,resources=rolloutprogresses,verbs=create;patch
 // +kubebuilder:rbac:groups=pawl.dev,resources=rolloutprogresses/status,verbs=update
 
 // record stores the events of one decision in one status write, before anything is done about them (I6). It returns the
@@ -71,16 +74,44 @@ func (r *Reconciler) create(ctx context.Context, set *appsv1.StatefulSet, t *tra
 	ctx, done := writing(ctx)
 	defer done()
 	progress := &v1alpha1.RolloutProgress{ObjectMeta: metav1.ObjectMeta{
-		Namespace: set.Namespace, Name: set.Name,
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "StatefulSet", Name: set.Name, UID: set.UID,
-		}},
+		Namespace: set.Namespace, Name: set.Name, OwnerReferences: []metav1.OwnerReference{ownerOf(set)},
 	}}
 	if err := r.Client.Create(ctx, progress); err != nil {
 		return nil, fmt.Errorf("create the RolloutProgress: %w", err)
 	}
 	t.progress = progress.ResourceVersion
 	return progress, nil
+}
+
+func ownerOf(set *appsv1.StatefulSet) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "StatefulSet", Name: set.Name, UID: set.UID}
+}
+
+// own hands the RolloutProgress that outlived a StatefulSet to the next one of its name: it goes with that one then. It
+// comes after all else, because a rollout must not wait for it.
+func (r *Reconciler) own(ctx context.Context, s sight, t *trace) error {
+	if s.progress == nil || s.set == nil || s.set.DeletionTimestamp != nil || s.progress.DeletionTimestamp != nil || !r.Adopts {
+		return nil
+	}
+	for _, o := range s.progress.OwnerReferences {
+		if o.UID == s.set.UID {
+			return nil
+		}
+	}
+	ctx, done := writing(ctx)
+	defer done()
+	owned := s.progress.DeepCopy()
+	owned.ResourceVersion = cmp.Or(t.progress, owned.ResourceVersion) // as it was just stored
+	guard := owned.DeepCopy()
+	owned.OwnerReferences = append(slices.DeleteFunc(owned.OwnerReferences, func(o metav1.OwnerReference) bool {
+		return o.Kind == "StatefulSet" && o.Name == s.set.Name // one that is gone
+	}), ownerOf(s.set))
+	patch := client.MergeFromWithOptions(guard, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, owned, patch); err != nil {
+		return fmt.Errorf("hand the RolloutProgress to the StatefulSet: %w", err)
+	}
+	t.progress = owned.ResourceVersion
+	return nil
 }
 
 // conclude derives what is outside the log: the conditions, and the generation of spec that they speak of.

@@ -26,6 +26,7 @@ type Options struct {
 	Concurrency int
 	ReadNodes   bool   // may be false where nodes may not be read
 	Restores    bool   // may be false where status.currentRevision may not be written
+	Adopts      bool   // may be false where a RolloutProgress may not be patched
 	Namespace   string // where Pawl is installed
 }
 
@@ -41,7 +42,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(reporter),
 		Clock: clock.RealClock{}, Patience: o.Patience, ReadNodes: o.ReadNodes,
-		Restores: o.Restores, Admission: admission,
+		Restores: o.Restores, Adopts: o.Adopts, Admission: admission,
 		backOff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minBackOff, maxBackOff),
 	}
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -53,7 +54,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	w := watcher{mgr.GetClient()}
 	b := ctrl.NewControllerManagedBy(mgr).Named(reporter).
 		For(&appsv1.StatefulSet{}, builder.WithPredicates(w.ofInterest())).
-		Watches(&v1alpha1.RolloutProgress{}, &handler.EnqueueRequestForObject{}).
+		Watches(&v1alpha1.RolloutProgress{}, &noteDeleted{traces: &r.traces}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.setOfPod)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Concurrency,

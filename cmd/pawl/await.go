@@ -18,7 +18,7 @@ import (
 )
 
 // found is what the cluster allows.
-type found struct{ nodes, restores bool }
+type found struct{ nodes, restores, adopts bool }
 
 // await returns once the cluster can be worked with: the API server answers, Pawl's types are installed, and it may do
 // what it cannot do without. What is in the way is said once, and tried again with a back-off.
@@ -74,10 +74,11 @@ func look(ctx context.Context, client kubernetes.Interface, o options) (found, e
 	if err != nil {
 		return found{}, err
 	}
-	f := found{nodes: true, restores: true}
+	f := found{nodes: true, restores: true, adopts: true}
 	var needed []string
 	for _, p := range refused {
 		f.nodes = f.nodes && p.resource != "nodes"
+		f.adopts = f.adopts && (p.resource != "rolloutprogresses" || p.verb != "patch")
 		f.restores = f.restores && (p.resource != "statefulsets" || p.sub != "status")
 		if p.without == "" {
 			needed = append(needed, p.String())

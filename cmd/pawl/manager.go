@@ -49,7 +49,8 @@ func manage(ctx context.Context, o options) error {
 	}
 	err = controllers.Setup(ctx, mgr, controllers.Options{
 		Patience:    controllers.Patience{StallGrace: o.stallGrace, ProgressDeadline: o.progressDeadline},
-		Concurrency: o.concurrency, ReadNodes: found.nodes, Restores: found.restores, Namespace: home,
+		Concurrency: o.concurrency, ReadNodes: found.nodes, Restores: found.restores, Adopts: found.adopts,
+		Namespace: home,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller: %w", err)

@@ -56,6 +56,10 @@ var permissions = []permission{
 		without: "after a re-creation with orphaned pods, a pod that is lost may come back at the new revision",
 	},
 	{
+		verb: "patch", group: "pawl.dev", resource: "rolloutprogresses",
+		without: "the RolloutProgress of a StatefulSet that is created again does not go with that one",
+	},
+	{
 		verb: "create", group: "apps", resource: "statefulsets", where: home,
 		without: "it is not known whether the admission policy is in force",
 	},
