@@ -57,7 +57,7 @@ test: ## run everything; from a fresh clone most of the time goes into building
 
 .PHONY: stories
 stories: build lab-build ## run the stories on a real control plane; COUNT=n repeats them, RUN=regex picks some
-	cd e2e && go test -count=$(COUNT) -run '$(RUN)' -parallel 6 -timeout 80m
+	cd e2e && go test -count=$(COUNT) -run '$(RUN)' -parallel 14 -timeout 80m
 
 .PHONY: demo
 demo: build lab-build ## watch a rollout go wrong and be put right

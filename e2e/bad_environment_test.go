@@ -40,6 +40,14 @@ func TestBadEnvironment(t *testing.T) {
 	g.Expect(m.errors()).To(ContainElement(And(ContainSubstring("statefulsets"), ContainSubstring("config/rbac"))), "which, and what to do")
 	g.Expect(c.apply(t.Context(), "../config/rbac")).To(Succeed())
 
+	// No admission policy: told in the log and with an Event; it is looked for again.
+	g.Eventually(func() []string { return m.lines("the admission policy is not in force") }, patience).Should(HaveLen(1), "waiting for the check")
+	g.Expect(m.lines("the admission policy is not in force")[0]).To(And(ContainSubstring("pawl-statefulset is not in force"), ContainSubstring("config/admission")))
+	g.Eventually(func() string { return run(c.lab.Kubectl, "get", "events", "-n", pawlNamespace) }, patience).
+		Should(MatchRegexp(`Warning +AdmissionNotInForce +deployment/pawl`), "an Event where Pawl is installed")
+	g.Expect(c.apply(t.Context(), "../config/admission")).To(Succeed())
+	g.Eventually(func() []string { return m.lines("the admission policy is in force now") }, patience).Should(HaveLen(1), "waiting for another check")
+
 	set := bareSet(namespace, "1")
 	g.Expect(c.alice.Create(t.Context(), set)).To(Succeed())
 	state := func() string {

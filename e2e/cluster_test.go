@@ -8,12 +8,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
@@ -44,7 +47,9 @@ type cluster struct {
 	admin   client.Client
 	alice   client.WithWatch // a person with rights, as admission and authorization see one
 	clients kubernetes.Interface
-	manager string // a kubeconfig with the token of Pawl's service account
+	audit   audit
+
+	collecting sync.Once
 }
 
 // Pawl's service account, as config/rbac has it.
@@ -65,10 +70,54 @@ func startCluster(ctx context.Context, dir string) (*cluster, error) {
 			return c, err
 		}
 	}
-	if err := c.login(ctx); err != nil {
+	if err := c.established(ctx); err != nil {
 		return c, err
 	}
-	return c, c.established(ctx)
+	if err := c.apply(ctx, "../config/admission"); err != nil {
+		return c, err
+	}
+	if err := c.exceptBare(ctx); err != nil {
+		return c, err
+	}
+	return c, c.login(ctx)
+}
+
+// bareLabel on a namespace keeps the mutating admission policies out of it, so that one lab has stories with them and
+// stories without. Only the bindings know; the policies are as they are installed.
+const bareLabel = "stories.pawl.dev/bare"
+
+func (c *cluster) exceptBare(ctx context.Context) error {
+	patch := client.RawPatch(types.MergePatchType, []byte(
+		`{"spec":{"matchResources":{"namespaceSelector":{"matchExpressions":[{"key":"`+bareLabel+`","operator":"DoesNotExist"}]}}}}`))
+	for _, name := range []string{"pawl-statefulset", "pawl-rolloutprogress"} {
+		binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := c.admin.Patch(ctx, binding, patch); err != nil {
+			return fmt.Errorf("keep the policy out of bare namespaces: %w", err)
+		}
+	}
+	return c.inForce(ctx)
+}
+
+// inForce waits until a new StatefulSet comes out parked, and one in a bare namespace does not; a policy takes a moment.
+func (c *cluster) inForce(ctx context.Context) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bare", Labels: map[string]string{bareLabel: "true"}}}
+	if err := c.admin.Create(ctx, ns); err != nil {
+		return fmt.Errorf("create a namespace: %w", err)
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		with, without := bareSet("default", "1"), bareSet("bare", "1")
+		if err := errors.Join(c.alice.Create(ctx, with, client.DryRunAll), c.alice.Create(ctx, without, client.DryRunAll)); err != nil {
+			return fmt.Errorf("try the admission policy: %w", err)
+		}
+		if partition(with) == parked && partition(without) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("after 30 s the admission policy gives partition %d, and %d where it must not look", partition(with), partition(without))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 // bareCluster brings a lab up that has never heard of Pawl.
@@ -160,11 +209,18 @@ func (c *cluster) apply(ctx context.Context, folder string) error {
 var errNone = errors.New("there are none")
 
 // login writes the kubeconfig that the manager runs with: never a person's, always the service account's.
-func (c *cluster) login(ctx context.Context) error {
+func (c *cluster) login(ctx context.Context) error { return c.loginAs(ctx, pawlAccount) }
+
+// kubeconfig is the file with the token of a service account beside Pawl's own.
+func (c *cluster) kubeconfig(account string) string {
+	return filepath.Join(c.dir, account+".kubeconfig")
+}
+
+func (c *cluster) loginAs(ctx context.Context, account string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pawlNamespace}}
 	_ = c.admin.Create(ctx, ns)
-	_ = c.admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: pawlAccount, Namespace: pawlNamespace}})
-	token, err := bearer(ctx, c.clients)
+	_ = c.admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: account, Namespace: pawlNamespace}})
+	token, err := bearer(ctx, c.clients, account)
 	if err != nil {
 		return err
 	}
@@ -173,8 +229,7 @@ func (c *cluster) login(ctx context.Context) error {
 	config.AuthInfos["pawl"] = &clientcmdapi.AuthInfo{Token: token}
 	config.Contexts["lab"] = &clientcmdapi.Context{Cluster: "lab", AuthInfo: "pawl"}
 	config.CurrentContext = "lab"
-	c.manager = filepath.Join(c.dir, "pawl.kubeconfig")
-	if err := clientcmd.WriteToFile(*config, c.manager); err != nil {
+	if err := clientcmd.WriteToFile(*config, c.kubeconfig(account)); err != nil {
 		return fmt.Errorf("write the manager's kubeconfig: %w", err)
 	}
 	return nil

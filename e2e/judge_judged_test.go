@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
 )
 
 // TestTheJudgeFindsFaults: the observer is worth something. Each history has one fault, but the first.
@@ -21,10 +23,18 @@ func TestTheJudgeFindsFaults(t *testing.T) {
 		"a good step":                      {[]sighting{set(2, "a", "b"), end(2), pod(2, "b", true), set(1, "a", "b"), end(1), pod(1, "b", true)}, ""},
 		"two pods released at once":        {[]sighting{set(1, "a", "b")}, "past pod 2"},
 		"released beside an unready pod":   {[]sighting{pod(0, "a", false), set(2, "a", "b")}, "while pod 0 is not ready"},
+		"past one that is there already":   {[]sighting{set(2, "a", "b"), end(2), pod(2, "b", true), set(3, "a", "b"), pod(1, "a", false), set(2, "a", "b")}, ""},
 		"released before the last is back": {[]sighting{set(2, "a", "b"), end(2), pod(2, "b", false), set(1, "a", "b")}, "past pod 2"},
 		"two pods down":                    {[]sighting{set(0, "a", "a"), end(2), end(1)}, "pod 2 is not"},
 		"the lower one first":              {[]sighting{set(3, "a", "b"), end(1)}, "before pod 2"},
 		"new below the partition":          {[]sighting{set(2, "a", "b"), gone(0), pod(0, "b", true)}, "below partition 2"},
+		"scaled down, from the top":        {[]sighting{scaled(2), end(2)}, ""},
+		"two released by Pawl":             {[]sighting{wrote(1, "pawl")}, "past pod 2"},
+		"two released by someone let in":   {[]sighting{wrote(1, "someone")}, ""},
+		"by someone else":                  {[]sighting{wrote(1, "another")}, "past pod 2"},
+		"released in an outage":            {append(outage(), set(0, "a", "b")), "past pod 2"},
+		"forced in an outage":              {append(outage(), set(3, "a", "forced"), set(0, "a", "forced")), ""},
+		"forced, but some pods work":       {append(outage()[1:], set(3, "a", "forced"), set(0, "a", "forced")), "past pod 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &observer{}
@@ -33,7 +43,7 @@ func TestTheJudgeFindsFaults(t *testing.T) {
 				o.seen = append(o.seen, s)
 			}
 			g := NewWithT(t)
-			excused := map[string]bool{"0a": true}
+			excused := map[string]bool{"0a": true, "forced": true, "someone": true}
 			if c.fault == "" {
 				g.Expect(o.judgement(excused).report()).To(BeEmpty())
 				return
@@ -48,6 +58,27 @@ func set(partition int32, current, update string) sighting {
 	s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas}, Status: appsv1.StatefulSetStatus{CurrentRevision: current, UpdateRevision: update}}
 	s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: &partition}
 	return sighting{what: watch.Modified, set: s}
+}
+
+// scaled is a parked set with so many replicas.
+func scaled(replicas int32) sighting {
+	s := set(3, "a", "b")
+	s.set.Spec.Replicas = &replicas
+	return s
+}
+
+// outage is every pod ceasing to be ready.
+func outage() []sighting {
+	return []sighting{pod(0, "a", false), pod(1, "a", false), pod(2, "a", false)}
+}
+
+// TestTheJudgeKnowsWhatNeverWorked: where no pod was ever ready there is nothing to protect.
+func TestTheJudgeKnowsWhatNeverWorked(t *testing.T) {
+	g := NewWithT(t)
+	never := &observer{seen: append(outage(), set(3, "a", "b"), set(0, "a", "b"))}
+	g.Expect(never.judgement(nil).report()).To(BeEmpty())
+	once := &observer{seen: append([]sighting{pod(0, "a", true)}, never.seen...)}
+	g.Expect(once.judgement(nil).report()).To(ContainSubstring("past pod 2"))
 }
 
 func pod(i int, revision string, ready bool) sighting {
@@ -75,4 +106,49 @@ func gone(i int) sighting {
 	s := pod(i, "a", true)
 	s.what = watch.Deleted
 	return s
+}
+
+// wrote is the partition written by a program of this name.
+func wrote(partition int32, manager string) sighting {
+	s := set(partition, "a", "b")
+	s.set.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "other", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)},
+		{Manager: manager, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:updateStrategy":{"f:rollingUpdate":{"f:partition":{}}}}}`)},
+	}
+	return s
+}
+
+// TestTheLogIsHeldAgainstWhatWasSeen: a write that is in one and not in the other is found, whoever made it.
+func TestTheLogIsHeldAgainstWhatWasSeen(t *testing.T) {
+	g := NewWithT(t)
+	o := &observer{}
+	parkedByPolicy := wrote(3, "pawl") // as it was before; the template is what a person wrote
+	parkedByPolicy.set.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "now"}
+	for _, s := range []sighting{set(3, "a", "b"), wrote(2, "pawl"), wrote(3, "kubectl"), wrote(1, "pawl"), parkedByPolicy} {
+		s.version = uint64(len(o.seen))
+		o.seen = append(o.seen, s)
+	}
+	g.Expect(o.judgement(nil).byPawl).To(Equal([]string{"3>2", "3>1"}), "a person's write is not Pawl's, and neither is what a policy makes of it")
+
+	record := func(from, to int32) pawlv1alpha1.Transition {
+		return pawlv1alpha1.Transition{PreviousPartition: &from, Partition: &to}
+	}
+	g.Expect(promisedWrites([]pawlv1alpha1.Transition{record(3, 2), {}, record(2, 2), record(2, 1)})).To(Equal([]string{"3>2", "2>1"}))
+	g.Expect(promisedWrites([]pawlv1alpha1.Transition{record(3, 2), record(3, 3)})).To(BeEmpty(), "the next record saw the partition as it was")
+	at := func(generation int64, t pawlv1alpha1.Transition) pawlv1alpha1.Transition {
+		t.Generation = generation
+		return t
+	}
+	g.Expect(promisedWrites([]pawlv1alpha1.Transition{at(4, record(3, 2)), at(5, record(9, 9))})).To(BeEmpty(), "the one edit since was someone else's")
+	g.Expect(promisedWrites([]pawlv1alpha1.Transition{at(4, record(3, 2)), at(6, record(9, 9))})).To(Equal([]string{"3>2"}), "and someone else's after it")
+
+	doubtful := promisedWrites([]pawlv1alpha1.Transition{at(4, record(3, 2)), at(5, record(3, 2)), at(7, record(3, 2)), at(8, record(2, 1))})
+	g.Expect(doubtful).To(Equal([]string{"3>2?", "3>2", "2>1"}), "the second was written or not: there were two edits after it, which left 3")
+	g.Expect(settled(doubtful, []string{"3>2", "3>2", "2>1"})).To(Equal([]string{"3>2", "3>2", "2>1"}), "it was seen")
+	g.Expect(settled(doubtful, []string{"3>2", "2>1"})).To(Equal([]string{"3>2", "2>1"}), "it was not seen")
+	g.Expect(settled(doubtful, []string{"2>1"})).To(Equal([]string{"3>2", "2>1"}), "what is certain has to be seen")
+
+	another := record(3, 3)
+	another.Type, another.Reason = "Adopted", "Recreated"
+	g.Expect(promisedWrites([]pawlv1alpha1.Transition{record(3, 2), another})).To(Equal([]string{"3>2"}), "the partition of another StatefulSet proves nothing")
 }

@@ -1,35 +1,44 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/watch"
+
+	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
 )
 
 // judge replays what the observer saw, one version after the other.
 type judge struct {
 	set  *appsv1.StatefulSet
-	pods map[int]*corev1.Pod
+	pods map[int]*corev1.Pod // by ordinal
 
 	faults     []string
 	partitions []int32          // as they were written, repeats left out
+	byPawl     []string         // the changes that Pawl made, "3>2"
 	uids       map[int][]string // by ordinal, in the order of their creation
 	endings    []int            // ordinals whose pods began to end, in order
 	ready      int              // pods that are ready now
+	worked     bool             // whether any pod was ever ready
 	fewest     int              // the fewest ready pods since all were ready for the first time; -1 before that
 }
 
-// judgement looks at everything seen so far. A pod that a story itself ended is no fault: excused has its uid.
+// judgement looks at everything seen so far. A pod that a story itself ended is no fault: excused has its uid. So is
+// what a person forced: excused has the revision. And what another writer of the partition released, whom the story let
+// in: excused has its field manager.
 func (o *observer) judgement(excused map[string]bool) *judge {
 	j := &judge{pods: map[int]*corev1.Pod{}, uids: map[int][]string{}, fewest: -1}
 	for _, s := range o.history() {
 		switch {
 		case s.set != nil && s.set.Name == name:
-			j.sawSet(s)
+			j.sawSet(s, excused)
 		case s.pod != nil && strings.HasPrefix(s.pod.Name, name+"-"):
 			j.sawPod(s, excused)
 		}
@@ -41,32 +50,49 @@ func (j *judge) fault(s sighting, format string, args ...any) {
 	j.faults = append(j.faults, fmt.Sprintf("version %d: ", s.version)+fmt.Sprintf(format, args...))
 }
 
-func (j *judge) sawSet(s sighting) {
+func (j *judge) sawSet(s sighting, excused map[string]bool) {
 	before := j.set
 	j.set = s.set
+	if s.what == watch.Deleted {
+		j.set = nil
+		return
+	}
+	if before != nil && before.UID != s.set.UID {
+		before = nil // another one of this name
+	}
 	p := partition(s.set)
-	if before != nil && min(p, *s.set.Spec.Replicas) < min(partition(before), *s.set.Spec.Replicas) {
+	if before != nil && p < partition(before) && p < *s.set.Spec.Replicas && !j.costsNothing(s.set, excused) && !excused[writer(s.set)] {
 		j.lowered(s, int(p))
+	}
+	if before != nil && partition(before) != p && wroteIt("pawl", before, s.set) {
+		j.byPawl = append(j.byPawl, fmt.Sprintf("%d>%d", partition(before), p))
 	}
 	if n := len(j.partitions); n == 0 || j.partitions[n-1] != p {
 		j.partitions = append(j.partitions, p)
 	}
 }
 
+// costsNothing: no pod is ready, and either none ever was, or a person forced this revision. An outage of what once
+// worked is no licence.
+func (j *judge) costsNothing(set *appsv1.StatefulSet, excused map[string]bool) bool {
+	return j.ready == 0 && (!j.worked || excused[set.Status.UpdateRevision])
+}
+
 // lowered: the partition goes down by one pod, past none that is not at the update revision and ready (I2); and unless
-// that pod is down itself, while all others are ready (I4). Handing a finished StatefulSet back is no step.
+// that pod is down itself or already at the update revision, while all others are ready (I4). Handing a finished
+// StatefulSet back is no step.
 func (j *judge) lowered(s sighting, to int) {
 	st := s.set.Status
 	if st.CurrentRevision == st.UpdateRevision && st.UpdatedReplicas == *s.set.Spec.Replicas {
 		return
 	}
 	for k := range int(*s.set.Spec.Replicas) {
-		pod := j.pods[k]
+		pod := j.pods[k+start(s.set)]
 		up := pod != nil && ready(pod)
-		switch next := j.pods[to]; {
+		switch next := j.pods[to+start(s.set)]; {
 		case k > to && (!up || revision(pod) != st.UpdateRevision):
 			j.fault(s, "partition %d is past pod %d, which is not ready at %s", to, k, st.UpdateRevision)
-		case k != to && !up && next != nil && ready(next):
+		case k != to && !up && next != nil && ready(next) && revision(next) != st.UpdateRevision:
 			j.fault(s, "pod %d is released while pod %d is not ready", to, k)
 		}
 	}
@@ -100,6 +126,7 @@ func (j *judge) count() {
 			j.ready++
 		}
 	}
+	j.worked = j.worked || j.ready > 0
 	switch {
 	case j.fewest < 0 && j.set != nil && j.ready == int(*j.set.Spec.Replicas):
 		j.fewest = j.ready
@@ -111,10 +138,13 @@ func (j *judge) count() {
 // ends: a pod that works is taken away only while all others work (I1, I2, I4), and from the highest ordinal down.
 func (j *judge) ends(s sighting, i int, before *corev1.Pod, excused map[string]bool) {
 	j.endings = append(j.endings, i)
-	if j.set == nil || !ready(before) || excused[string(before.UID)] {
+	if j.set == nil || j.set.DeletionTimestamp != nil || !ready(before) || excused[string(before.UID)] {
 		return
 	}
-	for k := range int(*j.set.Spec.Replicas) {
+	if i >= start(j.set)+int(*j.set.Spec.Replicas) {
+		return // scaled down
+	}
+	for k := start(j.set); k < start(j.set)+int(*j.set.Spec.Replicas); k++ {
 		other := j.pods[k]
 		if k == i {
 			continue
@@ -134,7 +164,7 @@ func (j *judge) created(s sighting, i int) {
 		return
 	}
 	st := j.set.Status
-	if int32(i) < partition(j.set) && st.CurrentRevision != "" && st.CurrentRevision != st.UpdateRevision && revision(s.pod) == st.UpdateRevision {
+	if i-start(j.set) < int(partition(j.set)) && st.CurrentRevision != "" && st.CurrentRevision != st.UpdateRevision && revision(s.pod) == st.UpdateRevision {
 		j.fault(s, "pod %d is below partition %d and was created at the new revision %s", i, partition(j.set), st.UpdateRevision)
 	}
 }
@@ -158,6 +188,100 @@ func partition(s *appsv1.StatefulSet) int32 {
 		return *r.Partition
 	}
 	return 0
+}
+
+// start is the first ordinal; the partition counts from there.
+func start(s *appsv1.StatefulSet) int {
+	if s.Spec.Ordinals == nil {
+		return 0
+	}
+	return int(s.Spec.Ordinals.Start)
+}
+
+// wroteIt: this manager changed the partition. Pawl changes nothing else; what an admission policy makes of a person's
+// new template or label is not attributed to anybody, so that the manager before is still there.
+func wroteIt(manager string, before, now *appsv1.StatefulSet) bool {
+	return writer(now) == manager && equality.Semantic.DeepEqual(before.Spec.Template, now.Spec.Template) && maps.Equal(before.Labels, now.Labels)
+}
+
+// writer is the field manager that last wrote the partition.
+func writer(s *appsv1.StatefulSet) string {
+	for _, m := range s.ManagedFields {
+		var fields struct {
+			Spec struct {
+				Strategy struct {
+					RollingUpdate struct {
+						Partition *struct{} `json:"f:partition"`
+					} `json:"f:rollingUpdate"`
+				} `json:"f:updateStrategy"`
+			} `json:"f:spec"`
+		}
+		if m.FieldsV1 != nil && json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) == nil && fields.Spec.Strategy.RollingUpdate.Partition != nil {
+			return m.Manager
+		}
+	}
+	return ""
+}
+
+// promisedWrites are the writes of the partition that a log records. One that the next record shows not to have
+// happened does not count. One of which the log cannot tell ends with a question mark.
+func promisedWrites(log []pawlv1alpha1.Transition) []string {
+	var promised []string
+	var about []pawlv1alpha1.Transition
+	for _, t := range log {
+		if t.Partition != nil && t.PreviousPartition != nil {
+			about = append(about, t)
+		}
+	}
+	for i, t := range about {
+		void, doubt := i+1 < len(about) && neverWritten(t, about[i+1]), ""
+		if void && setBack(t, about[i+1]) {
+			void, doubt = false, "?"
+		}
+		if *t.Partition != *t.PreviousPartition && !void {
+			promised = append(promised, fmt.Sprintf("%d>%d%s", *t.PreviousPartition, *t.Partition, doubt))
+		}
+	}
+	return promised
+}
+
+// setBack: the next record saw the partition as it was before, but after two edits or more: either none was Pawl's, or
+// someone set the partition back after Pawl. Only who watched can tell.
+func setBack(t, next pawlv1alpha1.Transition) bool {
+	return *next.PreviousPartition == *t.PreviousPartition && next.Generation > t.Generation+1
+}
+
+// settled decides the doubtful writes by what was seen; the others have to have been seen as they are.
+func settled(promised, seen []string) []string {
+	var all []string
+	for i, write := range promised {
+		what, doubtful := strings.CutSuffix(write, "?")
+		if doubtful {
+			certain := 0
+			for _, later := range promised[i:] {
+				if !strings.HasSuffix(later, "?") {
+					certain++
+				}
+			}
+			if n := len(all); n >= len(seen) || seen[n] != what || len(seen)-n <= certain {
+				continue
+			}
+		}
+		all = append(all, what)
+	}
+	return all
+}
+
+// neverWritten: the next record saw the partition as it was before, or something else after a single edit, which then
+// was not Pawl's: someone was faster, and the write was refused. The partition of another StatefulSet proves nothing.
+func neverWritten(t, next pawlv1alpha1.Transition) bool {
+	if next.Type == "Adopted" && next.Reason == "Recreated" {
+		return false
+	}
+	if *next.PreviousPartition == *t.PreviousPartition {
+		return true
+	}
+	return *next.PreviousPartition != *t.Partition && next.Generation <= t.Generation+1
 }
 
 func ordinal(pod string) int {

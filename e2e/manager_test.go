@@ -15,13 +15,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// bearer asks for a token of Pawl's service account.
-func bearer(ctx context.Context, clients kubernetes.Interface) (string, error) {
+// bearer asks for a token of a service account beside Pawl's own.
+func bearer(ctx context.Context, clients kubernetes.Interface, account string) (string, error) {
 	seconds := int64(12 * 3600)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	token, err := clients.CoreV1().ServiceAccounts(pawlNamespace).CreateToken(ctx, pawlAccount, request, metav1.CreateOptions{})
+	token, err := clients.CoreV1().ServiceAccounts(pawlNamespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("request a token for %s: %w", pawlUser, err)
+		return "", fmt.Errorf("request a token for %s: %w", account, err)
 	}
 	return token.Status.Token, nil
 }
@@ -38,12 +38,17 @@ const stallGrace = 4 * time.Second
 
 // startManager starts the real binary under the service account's token.
 func (c *cluster) startManager(namespace string, generation int) (*manager, error) {
+	return c.startManagerAs(pawlAccount, namespace, generation)
+}
+
+// startManagerAs is for a manager that is given other rights.
+func (c *cluster) startManagerAs(account, namespace string, generation int) (*manager, error) {
 	m := &manager{log: filepath.Join(c.dir, fmt.Sprintf("%s-manager-%d.log", namespace, generation)), done: make(chan struct{})}
 	out, err := os.Create(m.log)
 	if err != nil {
 		return nil, fmt.Errorf("create the manager's log: %w", err)
 	}
-	m.cmd = exec.Command(filepath.Join(c.bin, "pawl"), "manager", "--kubeconfig", c.manager, "--namespace", namespace,
+	m.cmd = exec.Command(filepath.Join(c.bin, "pawl"), "manager", "--kubeconfig", c.kubeconfig(account), "--namespace", namespace,
 		"--leader-elect=false", "--stall-grace", stallGrace.String(), "--progress-deadline", "2m",
 		"--health-probe-address", "0", "--metrics-bind-address", "0", "--log-format", "json")
 	m.cmd.Stdout, m.cmd.Stderr = out, out

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
 )
 
 // observer watches the StatefulSets and pods of a namespace from the first write on, and judges safety by them alone.
@@ -22,6 +24,7 @@ import (
 type observer struct {
 	mu    sync.Mutex
 	seen  []sighting
+	rp    *pawlv1alpha1.RolloutProgress // the newest version of the one that the story is about; nil while there is none
 	err   error
 	stop  context.CancelFunc
 	ended sync.WaitGroup
@@ -39,7 +42,7 @@ type sighting struct {
 func observe(c client.WithWatch, namespace string) (*observer, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	o := &observer{stop: cancel}
-	for _, list := range []client.ObjectList{&appsv1.StatefulSetList{}, &corev1.PodList{}} {
+	for _, list := range []client.ObjectList{&appsv1.StatefulSetList{}, &corev1.PodList{}, &pawlv1alpha1.RolloutProgressList{}} {
 		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			cancel()
 			return nil, fmt.Errorf("list before watching: %w", err)
@@ -85,6 +88,9 @@ func (o *observer) note(event watch.Event) string {
 		s.set, version = obj, obj.ResourceVersion
 	case *corev1.Pod:
 		s.pod, version = obj, obj.ResourceVersion
+	case *pawlv1alpha1.RolloutProgress:
+		o.sawProgress(obj, event.Type)
+		return obj.ResourceVersion
 	default:
 		return ""
 	}
@@ -93,6 +99,28 @@ func (o *observer) note(event watch.Event) string {
 	defer o.mu.Unlock()
 	o.seen = append(o.seen, s)
 	return version
+}
+
+func (o *observer) sawProgress(rp *pawlv1alpha1.RolloutProgress, what watch.EventType) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case rp.Name != name:
+	case what == watch.Deleted:
+		o.rp = nil
+	default:
+		o.rp = rp
+	}
+}
+
+// status is the newest that was seen. Asking the API server twenty times a second in every story would be most of its work.
+func (o *observer) status() status {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.rp == nil {
+		return status{}
+	}
+	return *o.rp.Status.DeepCopy()
 }
 
 // end stops watching.

@@ -1,10 +1,9 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -36,26 +35,47 @@ type story struct {
 	t         *testing.T
 	namespace string
 	policy    appsv1.PodManagementPolicyType
+	admission bool   // whether the admission policies are in force in its namespace
+	account   string // what the manager runs as; Pawl's own if empty
 	manager   *manager
 	managers  int
 	observer  *observer
-	excused   map[string]bool // pods that the story itself ended
+	excused   map[string]bool // pods that the story itself ended, revisions that it forced
 	good      string          // the revision that works, once it is known
+	logLost   bool            // the story deletes a RolloutProgress whose tail is in no record
+
+	namespaceGone bool // the story deletes its namespace, and the log with it
 }
 
 var told atomic.Int64
 
-// tell tells a story for both pod management policies.
+// tell tells a story for both pod management policies, with the admission policies and without.
 func tell(t *testing.T, title string, script func(*story)) {
 	t.Parallel()
+	tellWithAdmission(t, title, script)
+	tellWithoutAdmission(t, title, script)
+}
+
+// tellWithAdmission is for what only the admission policies do.
+func tellWithAdmission(t *testing.T, title string, script func(*story)) {
+	tellIn(t, title, true, script)
+}
+
+// tellWithoutAdmission is for what the admission policies do not let happen.
+func tellWithoutAdmission(t *testing.T, title string, script func(*story)) {
+	tellIn(t, title, false, script)
+}
+
+func tellIn(t *testing.T, title string, admission bool, script func(*story)) {
 	for _, policy := range []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement} {
-		t.Run(string(policy), func(t *testing.T) {
+		where := map[bool]string{true: "admission", false: "bare"}[admission]
+		t.Run(string(policy)+"/"+where, func(t *testing.T) {
 			t.Parallel()
 			s := &story{
-				Gomega: NewWithT(t), t: t, policy: policy, excused: map[string]bool{},
-				namespace: strings.ToLower(fmt.Sprintf("%s-%s-%d", title, string(policy)[:3], told.Add(1))),
+				Gomega: NewWithT(t), t: t, policy: policy, admission: admission, excused: map[string]bool{},
+				namespace: strings.ToLower(fmt.Sprintf("%s-%s-%s-%d", title, string(policy)[:3], where[:1], told.Add(1))),
 			}
-			defer results.record(title, policy, time.Now(), t)
+			defer results.record(title, policy, where, time.Now(), t)
 			s.begin()
 			defer s.end()
 			script(s)
@@ -66,7 +86,10 @@ func tell(t *testing.T, title string, script func(*story)) {
 
 func (s *story) begin() {
 	ctx := s.t.Context()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: map[string]string{}}}
+	if !s.admission {
+		ns.Labels[bareLabel] = "true"
+	}
 	s.Expect(lab.admin.Create(ctx, ns)).To(Succeed())
 	var err error
 	s.observer, err = observe(lab.alice, s.namespace)
@@ -76,7 +99,7 @@ func (s *story) begin() {
 
 func (s *story) startManager() {
 	s.managers++
-	m, err := lab.startManager(s.namespace, s.managers)
+	m, err := lab.startManagerAs(cmp.Or(s.account, pawlAccount), s.namespace, s.managers)
 	s.Expect(err).NotTo(HaveOccurred())
 	s.manager = m
 }
@@ -90,6 +113,7 @@ func (s *story) stopManager(sig syscall.Signal) {
 func (s *story) end() {
 	if s.t.Failed() {
 		s.t.Logf("%s\n%s", s.kubectl("get", "sts,pods,rp,rrec", "-o", "wide"), s.kubectl("get", "rp", name, "-o", "yaml"))
+		s.t.Logf("the log:\n%s\nwhat was seen:\n%s", s.history(), s.observer.chronicle())
 		if s.manager != nil {
 			s.t.Logf("the manager's log ends with:\n%s", s.manager.tail())
 		}
@@ -101,7 +125,7 @@ func (s *story) end() {
 	}
 	s.observer.end()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-	if err := lab.admin.Delete(context.Background(), ns); err != nil {
+	if err := lab.admin.Delete(context.Background(), ns); client.IgnoreNotFound(err) != nil {
 		s.t.Errorf("delete the namespace: %v", err)
 	}
 }
@@ -110,7 +134,11 @@ func (s *story) end() {
 func (s *story) holdsTogether() {
 	s.Expect(s.observer.failure()).To(Succeed(), "the observer must have seen everything")
 	s.Expect(s.judge().report()).To(BeEmpty(), "the observer found the rollout unsafe")
+	if s.namespaceGone {
+		return
+	}
 	s.deletionsAreRecorded()
+	s.writesAreRecorded()
 	s.Eventually(func() error {
 		rp := s.progress()
 		var records pawlv1alpha1.RolloutRecordList
@@ -121,7 +149,7 @@ func (s *story) holdsTogether() {
 		for _, r := range records.Items {
 			pages = append(pages, r.Page)
 		}
-		return ledger.Verify(rp.Name, rp.Status, pages)
+		return ledger.Verify(name, rp.Status, pages)
 	}, 10*time.Second, 200*time.Millisecond).Should(Succeed(), "status is the fold of its transitions and records")
 }
 
@@ -140,6 +168,17 @@ func (s *story) deletionsAreRecorded() {
 	}
 }
 
+// writesAreRecorded: each change of the partition that Pawl made is in the log, once, and the log has no other.
+func (s *story) writesAreRecorded() {
+	if s.logLost {
+		return
+	}
+	s.Eventually(func(g Gomega) { // the log is written first, the last write may be still to come
+		seen := s.judge().byPawl
+		g.Expect(settled(promisedWrites(s.events()), seen)).To(Equal(seen), "the partition as Pawl wrote it: the log, and what was seen")
+	}, 10*time.Second, 200*time.Millisecond).Should(Succeed())
+}
+
 func (s *story) judge() *judge { return s.observer.judgement(s.excused) }
 
 // image is an image with a tag that decides the fate of its pods (e2e/lab/README.md).
@@ -147,6 +186,14 @@ func image(tag string) string { return "registry.example/db:" + tag }
 
 // create makes the StatefulSet and waits until it is up and Pawl has nothing to do.
 func (s *story) create(tag string, edits ...func(*appsv1.StatefulSet)) {
+	s.submit(tag, edits...)
+	s.waitFor("the first pods to come up", done("Completed"))
+	s.good = s.progress().Status.StableRevision
+	s.Expect(s.good).NotTo(BeEmpty(), "the revision that came up is the stable one")
+}
+
+// submit makes the StatefulSet, whatever becomes of it.
+func (s *story) submit(tag string, edits ...func(*appsv1.StatefulSet)) {
 	replicas := int32(3)
 	set := bareSet(s.namespace, tag)
 	set.Spec.Replicas, set.Spec.PodManagementPolicy = &replicas, s.policy
@@ -156,9 +203,6 @@ func (s *story) create(tag string, edits ...func(*appsv1.StatefulSet)) {
 		edit(set)
 	}
 	s.Expect(lab.alice.Create(s.t.Context(), set)).To(Succeed())
-	s.waitFor("the first pods to come up", done("Completed"))
-	s.good = s.progress().Status.StableRevision
-	s.Expect(s.good).NotTo(BeEmpty(), "the revision that came up is the stable one")
 }
 
 // setImage changes the template as a person does.
@@ -221,7 +265,7 @@ type is func(pawlv1alpha1.RolloutProgressStatus) string
 // waitFor waits until status looks like that; on failure it says what was waited for and what is there.
 func (s *story) waitFor(what string, wanted is) {
 	s.t.Helper()
-	s.Eventually(func() string { return wanted(s.progress().Status) }, patience, 50*time.Millisecond).Should(BeEmpty(), "waiting for "+what)
+	s.Eventually(func() string { return wanted(s.observer.status()) }, patience, 50*time.Millisecond).Should(BeEmpty(), "waiting for "+what)
 }
 
 func state(state, reason, pod string) is {
@@ -277,40 +321,6 @@ func (s *story) diary() []string {
 		lines = append(lines, line)
 	}
 	return lines
-}
-
-// audited are the requests of a user in this namespace, as the API server logged them: "verb resource/name".
-func (s *story) audited(user, verb, resource string) []string {
-	text, err := os.ReadFile(lab.lab.AuditLog)
-	s.Expect(err).NotTo(HaveOccurred())
-	var found []string
-	for line := range strings.SplitSeq(string(text), "\n") {
-		if !strings.Contains(line, s.namespace) {
-			continue
-		}
-		var entry struct {
-			Verb string `json:"verb"`
-			User struct {
-				Username string `json:"username"`
-			} `json:"user"`
-			ObjectRef struct {
-				Resource    string `json:"resource"`
-				Subresource string `json:"subresource"`
-				Namespace   string `json:"namespace"`
-				Name        string `json:"name"`
-			} `json:"objectRef"`
-			ResponseStatus struct {
-				Code int `json:"code"`
-			} `json:"responseStatus"`
-		}
-		if json.Unmarshal([]byte(line), &entry) != nil || entry.ObjectRef.Namespace != s.namespace || entry.ResponseStatus.Code >= 300 {
-			continue
-		}
-		if entry.User.Username == user && entry.Verb == verb && entry.ObjectRef.Resource == resource && entry.ObjectRef.Subresource == "" {
-			found = append(found, entry.ObjectRef.Name)
-		}
-	}
-	return found
 }
 
 // deletions are the pods that Pawl deleted.

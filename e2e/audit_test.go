@@ -1,0 +1,102 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"sync"
+
+	. "github.com/onsi/gomega"
+)
+
+// request is one line of the audit log. Reads, leases, events and access reviews are not in it.
+type request struct {
+	Verb string `json:"verb"`
+	User struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	ObjectRef struct {
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	ResponseStatus struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+}
+
+// refused reports whether the request came to nothing.
+func (r request) refused() bool { return r.ResponseStatus.Code >= 300 }
+
+// audit is the audit log as far as it was read. It grows with every story, so each line is read once.
+type audit struct {
+	mu     sync.Mutex
+	read   int64
+	rest   []byte // a line that is not whole yet
+	byRoom map[string][]request
+}
+
+// in returns the requests in a namespace up to now.
+func (a *audit) in(namespace, file string) ([]request, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("open the audit log: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.NewSectionReader(f, a.read, math.MaxInt64-a.read))
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	a.read += int64(len(text))
+	lines := bytes.Split(append(a.rest, text...), []byte("\n"))
+	a.rest = bytes.Clone(lines[len(lines)-1])
+	if a.byRoom == nil {
+		a.byRoom = map[string][]request{}
+	}
+	for _, line := range lines[:len(lines)-1] {
+		var r request
+		if err := json.Unmarshal(line, &r); err != nil {
+			return nil, fmt.Errorf("a line of the audit log is no JSON: %w", err)
+		}
+		a.byRoom[r.ObjectRef.Namespace] = append(a.byRoom[r.ObjectRef.Namespace], r)
+	}
+	return slices.Clone(a.byRoom[namespace]), nil
+}
+
+// requests are those of a user in this namespace, the refused ones too.
+func (s *story) requests(user string) []request {
+	all, err := lab.audit.in(s.namespace, lab.lab.AuditLog)
+	s.Expect(err).NotTo(HaveOccurred())
+	return slices.DeleteFunc(all, func(r request) bool { return r.User.Username != user })
+}
+
+// tried are the writes that a user tried in this namespace: "patch statefulsets/status".
+func (s *story) tried(user string) []string {
+	var found []string
+	for _, r := range s.requests(user) {
+		what := r.ObjectRef.Resource
+		if r.ObjectRef.Subresource != "" {
+			what += "/" + r.ObjectRef.Subresource
+		}
+		found = append(found, fmt.Sprintf("%s %s", r.Verb, what))
+	}
+	return found
+}
+
+// audited are the requests of a user that came through, to a resource itself: the names of the objects.
+func (s *story) audited(user, verb, resource string) []string {
+	var found []string
+	for _, r := range s.requests(user) {
+		if r.Verb == verb && r.ObjectRef.Resource == resource && r.ObjectRef.Subresource == "" && !r.refused() {
+			found = append(found, r.ObjectRef.Name)
+		}
+	}
+	return found
+}
