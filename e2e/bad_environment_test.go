@@ -63,6 +63,8 @@ func TestBadEnvironment(t *testing.T) {
 	time.Sleep(15 * time.Second) // an outage is a length of time
 	says("the API server does not answer")
 	t.Log(c.labCommand("start", "kube-apiserver"))
+	g.Eventually(func() error { return c.alice.Get(t.Context(), client.ObjectKeyFromObject(set), set) }, patience).
+		Should(Succeed(), "waiting for the API server")
 	for _, other := range []string{"kube-controller-manager", "kube-scheduler"} { // how long they take to recover is not the story
 		t.Log(c.labCommand("stop", other), c.labCommand("start", other))
 	}

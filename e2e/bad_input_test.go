@@ -123,7 +123,7 @@ func TestBadInputDamagedLog(t *testing.T) {
 		s.Consistently(func() int32 { return partition(s.set()) }, 3*time.Second, 100*time.Millisecond).Should(BeEquivalentTo(parked), "no step on a log that does not fold")
 		s.logLost = true
 		s.Expect(lab.alice.Delete(s.t.Context(), s.progress())).To(Succeed())
-		s.waitFor("the rollout after the remedy", done("Completed"))
+		s.waitFor("the rollout after the remedy", rolloutDone(2))
 		s.Expect(s.judge().endings).To(Equal([]int{2, 1, 0}))
 		s.Expect(s.events()).To(ContainElement(HaveField("Reason", "LogRestarted")), "the log says that it began again")
 	})

@@ -196,6 +196,9 @@ func image(tag string) string { return "registry.example/db:" + tag }
 func (s *story) create(tag string, edits ...func(*appsv1.StatefulSet)) {
 	s.submit(tag, edits...)
 	s.waitFor("the first pods to come up", done("Completed"))
+	if s.set().Labels["pawl.dev/mode"] == "Enforce" {
+		s.parkedNow() // it is recorded first
+	}
 	s.good = s.progress().Status.StableRevision
 	s.Expect(s.good).NotTo(BeEmpty(), "the revision that came up is the stable one")
 }
