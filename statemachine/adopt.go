@@ -64,7 +64,7 @@ func adopted(v *view) bool {
 	if v.enforce() {
 		to = v.parkAt()
 		comesUp := e.Reason == ReasonCreated && v.o.CurrentRevision == v.o.UpdateRevision // what is absent is not being replaced
-		if comesUp || e.Reason == ReasonRecreated && v.nonePresent() { // or the pods of the earlier one are still to be adopted
+		if comesUp || e.Reason == ReasonRecreated && v.nonePresent() {                    // or the pods of the earlier one are still to be adopted
 			to = Parked
 		}
 	}
