@@ -98,7 +98,8 @@ func (c *cluster) exceptBare(ctx context.Context) error {
 	return c.inForce(ctx)
 }
 
-// inForce waits until a new StatefulSet comes out parked, and one in a bare namespace does not; a policy takes a moment.
+// inForce waits until a new StatefulSet comes out parked, and one in a bare namespace does not; and until whoever pauses
+// a RolloutProgress is named: a policy takes a moment, and longer for a kind that is new itself.
 func (c *cluster) inForce(ctx context.Context) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bare", Labels: map[string]string{bareLabel: "true"}}}
 	if err := c.admin.Create(ctx, ns); err != nil {
@@ -110,11 +111,16 @@ func (c *cluster) inForce(ctx context.Context) error {
 		if err := errors.Join(c.alice.Create(ctx, with, client.DryRunAll), c.alice.Create(ctx, without, client.DryRunAll)); err != nil {
 			return fmt.Errorf("try the admission policy: %w", err)
 		}
-		if partition(with) == parked && partition(without) == 0 {
+		paused := &pawlv1alpha1.RolloutProgress{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+		paused.Spec.Paused = new(true)
+		refused := c.alice.Create(ctx, paused, client.DryRunAll)
+		named := paused.Annotations[pawlv1alpha1.ChangedByAnnotation] != ""
+		if partition(with) == parked && partition(without) == 0 && refused == nil && named {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("after 30 s the admission policy gives partition %d, and %d where it must not look", partition(with), partition(without))
+			return errors.Join(refused, fmt.Errorf("after 30 s the admission policies give partition %d, and %d where they must not look; who paused is named: %t",
+				partition(with), partition(without), named))
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
