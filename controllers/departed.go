@@ -79,36 +79,10 @@ func (r *Reconciler) end(ctx context.Context, s sight, status v1alpha1.RolloutPr
 	if err != nil {
 		return err
 	}
-	cut := func(log ledger.Log) []v1alpha1.Page { return remainder(s.key.Name, log) }
-	if _, err = r.seal(ctx, s, next, cut, t); err == nil {
+	if _, err = r.seal(ctx, s, next, ledger.Log.Remainder, t); err == nil {
 		r.announce(ctx, o, log, next, d.Events)
 	}
 	return err
-}
-
-// remainder are the pages of a log that nothing will be appended to: those that are complete, and what is left.
-func remainder(name string, log ledger.Log) []v1alpha1.Page {
-	if pages := log.Complete(); len(pages) > 0 {
-		return pages
-	}
-	status := log.Status()
-	page := v1alpha1.Page{
-		StatefulSet: name, StatefulSetUID: status.StatefulSetUID, PreviousDigest: status.PreviousDigest, Digest: status.Digest,
-	}
-	for _, transition := range status.Transitions {
-		if transition.Sequence > log.SealedThrough() {
-			page.Transitions = append(page.Transitions, transition)
-			continue
-		}
-		page.PreviousDigest = ledger.Chain(page.PreviousDigest, transition)
-	}
-	if len(page.Transitions) == 0 {
-		return nil
-	}
-	if rollout := status.Rollout; rollout != nil && rollout.Outcome == "" {
-		page.Rollout = rollout
-	}
-	return []v1alpha1.Page{page}
 }
 
 // hopeless reports whether trying again would not help: the log does not add up, or the record is refused.

@@ -32,7 +32,7 @@ func TestWhatIsLeftOfALogIsSealed(t *testing.T) {
 				g.Expect(err).NotTo(HaveOccurred())
 			}
 			var pages []v1alpha1.Page
-			for more := remainder(key.Name, log); len(more) > 0; more = remainder(key.Name, log) {
+			for more := log.Remainder(); len(more) > 0; more = log.Remainder() {
 				log, err = log.Sealed(more[0])
 				g.Expect(err).NotTo(HaveOccurred())
 				pages = append(pages, more[0])

@@ -63,8 +63,9 @@ func adopted(v *view) bool {
 	to := v.o.Partition
 	if v.enforce() {
 		to = v.parkAt()
-		comesUp := e.Reason == ReasonCreated && v.o.CurrentRevision == v.o.UpdateRevision // what is absent is not being replaced
-		if comesUp || e.Reason == ReasonRecreated && v.nonePresent() {                    // or the pods of the earlier one are still to be adopted
+		// What is absent is not being replaced: it is still to come, or to be adopted from the earlier one.
+		comesUp := e.Reason == ReasonCreated && v.o.CurrentRevision == v.o.UpdateRevision
+		if comesUp || e.Reason == ReasonRecreated && v.nonePresent() {
 			to = Parked
 		}
 	}

@@ -112,11 +112,7 @@ func (v *view) explainStep(e Event) string {
 	case ReasonOnlyUnhealthyPod:
 		return fit(fmt.Sprintf("%s is the only unhealthy pod and is being replaced.", who), "", v.whatFollows(e.Ordinals))
 	case ReasonForced:
-		by := ""
-		if e.Actor != "" {
-			by = " by " + e.Actor
-		}
-		return fit(fmt.Sprintf("%s %s released by force%s, whatever the health of the others", who, are, by), e.Cause, "")
+		return fit(fmt.Sprintf("%s %s released by force%s, whatever the health of the others", who, are, by(e.Actor)), e.Cause, "")
 	case ReasonNothingToProtect:
 		return fit(fmt.Sprintf("No pod was ever Ready, so there is nothing to protect: all are released to %s.", v.o.UpdateRevision), "", "")
 	default:

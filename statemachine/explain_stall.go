@@ -88,13 +88,9 @@ func (v *view) deadSince(i int) time.Time {
 }
 
 func (v *view) pausedBy() string {
-	by := ""
-	if v.o.PausedBy != "" {
-		by = " by " + v.o.PausedBy
-	}
 	next := ""
 	if n := v.nextPod(); n >= 0 {
 		next = fmt.Sprintf(" %s is next.", v.pod(n))
 	}
-	return fmt.Sprintf("Paused%s, as seen at %s.%s", by, v.clock(v.o.Now), next)
+	return fmt.Sprintf("Paused%s, as seen at %s.%s", by(v.o.PausedBy), v.clock(v.o.Now), next)
 }

@@ -22,6 +22,14 @@ func pods(n int) string {
 	return fmt.Sprintf("%d pods", n)
 }
 
+// by names a person; nothing for one who is not known.
+func by(person string) string {
+	if person == "" {
+		return ""
+	}
+	return " by " + person
+}
+
 // partition is a partition as people read it.
 func (v *view) partition(p int32) string {
 	if p == Parked {

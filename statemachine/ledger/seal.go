@@ -24,6 +24,15 @@ func (l Log) Cut() []v1alpha1.Page {
 	return pages
 }
 
+// Remainder returns what Complete does and all that is left, as a page: for a log that nothing will be appended to.
+func (l Log) Remainder() []v1alpha1.Page {
+	pages, rest := l.unsealed()
+	if rest < len(l.entries) {
+		pages = append(pages, l.page(rest, len(l.entries)-1))
+	}
+	return pages
+}
+
 // unsealed returns the complete pages that are in no record, and where the page that goes on begins.
 func (l Log) unsealed() (pages []v1alpha1.Page, rest int) {
 	rest = l.index(l.sealed + 1)
