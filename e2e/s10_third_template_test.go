@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // S10: the template changes again in the middle of a rollout. A, B and C are the images 1, 2 and 3.
@@ -12,12 +13,7 @@ import (
 // rollout goes on to C.
 func TestS10ThirdTemplate(t *testing.T) {
 	tell(t, "s10-third", func(s *story) {
-		s.create("1", slowly)
-		s.stepTo("2", 2)
-		second := s.pod(2).UID
-		s.heldBack()
-		s.setImage("3")
-		s.waitForEvent("RolloutStarted", 3)
+		second := s.overtaken()
 		s.parkedNow()
 		s.Expect(s.pod(2).UID).To(Equal(second))
 		s.stays(parked, "pod 2 stays at B until its turn comes")
@@ -28,6 +24,18 @@ func TestS10ThirdTemplate(t *testing.T) {
 		s.Expect(s.judge().fewest).To(Equal(2))
 		s.Expect(s.count("PodRegressed")).To(Equal(1), "the log has that pod 2 had been at B")
 	})
+}
+
+// overtaken has pod 2 be at B when C comes, while paused, and returns its uid.
+func (s *story) overtaken() types.UID {
+	s.t.Helper()
+	s.create("1", slowly)
+	s.stepTo("2", 2)
+	uid := s.pod(2).UID
+	s.heldBack()
+	s.setImage("3")
+	s.waitForEvent("RolloutStarted", 3)
+	return uid
 }
 
 // heldBack raises the partition where no admission policy does it with the new template: before Pawl sees that, Kubernetes
@@ -43,12 +51,7 @@ func (s *story) heldBack() {
 // A: the log has that pod 2 was finished and came back older.
 func TestS10BackToTheSecond(t *testing.T) {
 	tell(t, "s10-and-back", func(s *story) {
-		s.create("1", slowly)
-		s.stepTo("2", 2)
-		second := s.pod(2).UID
-		s.heldBack()
-		s.setImage("3")
-		s.waitForEvent("RolloutStarted", 3)
+		second := s.overtaken()
 		s.setImage("2")
 		s.waitForEvent("RolloutStarted", 4)
 		s.parkedNow()

@@ -32,14 +32,8 @@ func (s *story) aliceTries(manifest string, args ...string) (string, error) {
 
 // manifest is the StatefulSet as people keep it in git: without what the API server fills in.
 func (s *story) manifest(tag string, edits ...func(*appsv1.StatefulSet)) string {
-	replicas := int32(3)
-	set := bareSet(s.namespace, tag)
+	set := s.written(tag, edits...)
 	set.APIVersion, set.Kind = "apps/v1", "StatefulSet"
-	set.Spec.Replicas, set.Spec.PodManagementPolicy = &replicas, s.policy
-	set.Spec.Template.Annotations = map[string]string{"lab.pawl.dev/ready-after": "1s"}
-	for _, edit := range edits {
-		edit(set)
-	}
 	o, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
 	s.Expect(err).NotTo(HaveOccurred())
 	delete(o, "status")

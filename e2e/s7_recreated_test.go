@@ -63,11 +63,7 @@ func TestS7RecreatedWhilePodsFlap(t *testing.T) {
 	tell(t, "s7-flapping", func(s *story) {
 		s.create("1")
 		s.pause(true)
-		calm := s.flapping(1, 2)
-		defer calm()
-		s.recreate("2")
-		s.waitForEvent("Adopted", 2)
-		calm()
+		s.recreateFlapping("2")
 		s.restored()
 		s.Expect(revision(s.lose(0))).To(Equal(s.good), "pod 0 comes back at the revision it had")
 		s.pause(false)
@@ -80,11 +76,7 @@ func TestS7RecreatedWhilePodsFlap(t *testing.T) {
 func TestS7NoStepBeforeItHolds(t *testing.T) {
 	tell(t, "s7-holds", func(s *story) {
 		s.create("1")
-		calm := s.flapping(1, 2)
-		defer calm()
-		s.recreate("2")
-		s.waitForEvent("Adopted", 2)
-		calm()
+		s.recreateFlapping("2")
 		s.goesOn()
 		var restored time.Time
 		for _, e := range s.events() {
@@ -170,6 +162,15 @@ func (s *story) goesOn() {
 	st := s.progress().Status
 	s.Expect(st.Rollout.FromRevision).To(Equal(s.good), "it says where it came from, which the status did not know")
 	s.Expect(st.StableRevision).To(Equal(s.target()))
+}
+
+// recreateFlapping creates the StatefulSet again while its pods come and go, until Pawl has adopted it.
+func (s *story) recreateFlapping(tag string) {
+	s.t.Helper()
+	calm := s.flapping(1, 2)
+	defer calm()
+	s.recreate(tag)
+	s.waitForEvent("Adopted", 2)
 }
 
 // flapping has pods be Ready and not Ready in turn, until the returned function is called; then they are.

@@ -19,8 +19,8 @@ func replicas(n int32) func(*appsv1.StatefulSet) {
 // outsideGates: the rollout with this number is complete, and no gate was asked, as there was no pod to ask for.
 func outsideGates(number int64) is {
 	return func(st status) string {
-		if st.Rollout == nil || st.Rollout.Number != number {
-			return fmt.Sprintf("rollout %d has not started: %s %s", number, st.State, st.Message)
+		if missing := begun(number)(st); missing != "" {
+			return missing
 		}
 		return done("OutsideGates")(st)
 	}

@@ -205,6 +205,11 @@ func (s *story) create(tag string, edits ...func(*appsv1.StatefulSet)) {
 
 // submit makes the StatefulSet, whatever becomes of it.
 func (s *story) submit(tag string, edits ...func(*appsv1.StatefulSet)) {
+	s.Expect(lab.alice.Create(s.t.Context(), s.written(tag, edits...))).To(Succeed())
+}
+
+// written is the StatefulSet as a person writes it.
+func (s *story) written(tag string, edits ...func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
 	replicas := int32(3)
 	set := bareSet(s.namespace, tag)
 	set.Spec.Replicas, set.Spec.PodManagementPolicy = &replicas, s.policy
@@ -213,7 +218,7 @@ func (s *story) submit(tag string, edits ...func(*appsv1.StatefulSet)) {
 	for _, edit := range edits {
 		edit(set)
 	}
-	s.Expect(lab.alice.Create(s.t.Context(), set)).To(Succeed())
+	return set
 }
 
 // setImage changes the template as a person does.
@@ -250,7 +255,7 @@ func (s *story) progress() *pawlv1alpha1.RolloutProgress {
 
 func (s *story) pod(i int) *corev1.Pod {
 	pod := &corev1.Pod{}
-	s.Expect(lab.alice.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: fmt.Sprintf("%s-%d", name, i)}, pod)).To(Succeed())
+	s.Expect(lab.alice.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: podName(i)}, pod)).To(Succeed())
 	return pod
 }
 
