@@ -25,6 +25,7 @@ func TestWaitingTooEarly(t *testing.T) {
 		kept := s.uids(0, 1, 2)
 		s.stopManager(syscall.SIGTERM)
 		s.setImage("2")
+		s.target() // until the StatefulSet controller has seen it kubectl says that it waits for that
 		s.Expect(s.kubectl("rollout", "status", "sts/"+name, "--timeout=30s")).
 			To(HavePrefix("partitioned roll out complete: 0 new pods have been updated"), "with exit code 0")
 		s.Expect(s.kubectl("wait", "rp/"+name, "--for=condition=Ready", "--timeout=30s")).
