@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -107,31 +108,40 @@ func (r *Reconciler) podsOwnedBy(ctx context.Context, set *appsv1.StatefulSet) (
 	return pods.Items, nil
 }
 
-// gather reads the rest and makes the Observation.
-func (r *Reconciler) gather(ctx context.Context, s sight, state statemachine.State, t *trace) (statemachine.Observation, error) {
+// gather reads the rest and makes the Observation. It also returns when to read Events next; zero for never.
+func (r *Reconciler) gather(
+	ctx context.Context, s sight, state statemachine.State, t *trace,
+) (o statemachine.Observation, askAt time.Time, err error) {
 	if s.set == nil {
-		return gone(s.key, state, r.Clock.Now()), nil
+		return gone(s.key, state, r.Clock.Now()), askAt, nil
 	}
 	f := facts{
 		now: r.Clock.Now(), statefulSet: s.set, pods: s.pods, progress: s.progress, patience: r.Patience,
-		mayRestore: r.Restores, authentic: r.Admission.InForce(),
+		mayRestore: r.Restores, authentic: r.Admission.InForce(), mayListen: r.ReadEvents,
 	}
 	t.noteBehind(s.set, f.now)
 	f.behindSince = t.behindSince
-	var err error
 	if f.digest, err = digestOf(s.set.Spec.Template); err != nil {
-		return statemachine.Observation{}, err
+		return o, askAt, err
 	}
 	known := f.digest == state.TemplateDigest && string(s.set.UID) == state.UID
 	if s.set.Generation != s.set.Status.ObservedGeneration && !known {
 		if f.templateRevision, err = r.templateRevision(ctx, s.set); err != nil {
-			return statemachine.Observation{}, err
+			return o, askAt, err
 		}
 	}
 	if f.nodes, err = r.nodesOf(ctx, s.pods); err != nil {
-		return statemachine.Observation{}, err
+		return o, askAt, err
 	}
-	return observe(f), nil
+	if f.claims, err = r.claimsOf(ctx, s.pods); err != nil {
+		return o, askAt, err
+	}
+	if f.namesakes, err = r.namesakes(ctx, s.set, s.pods); err != nil {
+		return o, askAt, err
+	}
+	askAt = r.ask(ctx, f, observe(f), state, t)
+	f.said = t.words.said
+	return observe(f), askAt, nil
 }
 
 // nodesOf reads the nodes that these pods are on; nothing at all where nodes may not be read.

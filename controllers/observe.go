@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"pawl.dev/pawl/api/v1alpha1"
 	"pawl.dev/pawl/statemachine"
@@ -25,8 +26,12 @@ type Patience struct {
 type facts struct {
 	now         time.Time
 	statefulSet *appsv1.StatefulSet
-	pods        []corev1.Pod           // candidates; those of another owner are left out
-	nodes       map[string]corev1.Node // by name; nil when nodes may not be read
+	pods        []corev1.Pod                            // candidates; those of another owner are left out
+	nodes       map[string]corev1.Node                  // by name; nil when nodes may not be read
+	claims      map[string]corev1.PersistentVolumeClaim // by name, of these pods; nil when claims may not be read
+	namesakes   map[string]corev1.Pod                   // of absent pods
+	said        map[types.UID][]corev1.Event            // what was read of Events; none unless something is late
+	mayListen   bool                                    // whether Events may be read
 	progress    *v1alpha1.RolloutProgress
 	digest      string // of spec.template
 	behindSince time.Time
@@ -89,28 +94,12 @@ func observe(f facts) statemachine.Observation {
 		o.TemplateRevision = set.Status.UpdateRevision
 	}
 	f.steer(&o)
-	if o.Mode == statemachine.ModeEnforce { // in any other mode the annotation is anyone's to write
-		o.ChangedBy = f.person(set.Annotations, v1alpha1.ChangedByAnnotation)
-	}
-	if set.Generation == set.Status.ObservedGeneration {
-		o.TemplateRevision = set.Status.UpdateRevision
-	}
-	if p := f.progress; p != nil && p.Spec.Paused != nil && *p.Spec.Paused {
-		o.Paused, o.PausedBy = true, f.person(p.Annotations, v1alpha1.PausedByAnnotation)
-	}
-	if p := f.progress; p != nil && p.Spec.Force != nil && p.Spec.Force.Partition != nil {
-		o.Force = statemachine.Force{
-			Revision: p.Spec.Force.Revision, Partition: *p.Spec.Force.Partition, Reason: p.Spec.Force.Reason,
-			By: f.person(p.Annotations, v1alpha1.ForcedByAnnotation),
-		}
-	}
-	if o.Mode == statemachine.ModeEnforce { // in any other mode the annotation is anyone's to write
-		o.ChangedBy = f.person(set.Annotations, v1alpha1.ChangedByAnnotation)
-	}
-	if set.Generation == set.Status.ObservedGeneration {
-		o.TemplateRevision = set.Status.UpdateRevision
-	}
+	o.PartitionManager = partitionManager(set)
+	o.Blind = statemachine.Blind{Nodes: f.nodes == nil, Claims: f.claims == nil, Events: !f.mayListen}
 	o.Pods, o.Condemned = podsOf(set, f.pods, f.nodes)
+	f.addClaims(o.Pods)
+	f.addNamesakes(o.Pods)
+	f.listen(&o)
 	return o
 }
 

@@ -71,8 +71,11 @@ func podOf(pod *corev1.Pod, ordinal int32, nodes map[string]corev1.Node) statema
 			p.UnsetGates = append(p.UnsetGates, string(gate.ConditionType))
 		}
 	}
-	if node, known := nodes[p.Node]; known {
+	switch node, known := nodes[p.Node]; {
+	case known:
 		p.NodeNotReady, p.NodeSince = nodeNotReady(node)
+	case nodes != nil && p.Node != "": // nothing runs on a node that is not there
+		p.NodeNotReady, p.NodeGone = true, true
 	}
 	p.Containers = containersOf(pod)
 	return p

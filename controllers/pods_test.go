@@ -79,5 +79,6 @@ func TestATerminatingPodOnASilentNode(t *testing.T) {
 	g.Expect(p.ScheduledReason).To(BeEmpty(), "it is scheduled")
 	g.Expect(p.NodeNotReady).To(BeTrue())
 	g.Expect(observePod(t, published, nil).NodeNotReady).To(BeFalse(), "nodes may not be read")
-	g.Expect(observePod(t, published, map[string]corev1.Node{}).NodeNotReady).To(BeFalse(), "the node is not known")
+	gone := observePod(t, published, map[string]corev1.Node{})
+	g.Expect(gone.NodeNotReady && gone.NodeGone).To(BeTrue(), "nothing runs on a node that does not exist")
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,18 +19,21 @@ import (
 
 // Reconciler drives the StatefulSets that ask for it, and writes down what it sees.
 type Reconciler struct {
-	Client    client.Client // reads from caches
-	Live      client.Reader // reads from the API server
-	Recorder  events.EventRecorder
-	Clock     clock.PassiveClock
-	Patience  Patience
-	ReadNodes bool // whether Pawl may read nodes
-	Restores  bool // whether Pawl may write status.currentRevision
-	Adopts    bool // whether Pawl may write the owner of a RolloutProgress
-	Admission *Admission
+	Client     client.Client // reads from caches
+	Live       client.Reader // reads from the API server
+	Recorder   events.EventRecorder
+	Clock      clock.PassiveClock
+	Patience   Patience
+	ReadNodes  bool // whether Pawl may read nodes,
+	ReadClaims bool // PersistentVolumeClaims,
+	ReadEvents bool // Events
+	Restores   bool // whether Pawl may write status.currentRevision
+	Adopts     bool // whether Pawl may write the owner of a RolloutProgress
+	Admission  *Admission
 
 	traces  traces
 	backOff workqueue.TypedRateLimiter[ctrl.Request]
+	asking  flowcontrol.PassiveRateLimiter // how often Events are read
 }
 
 // staleAfter bounds how long to wait for the watch event of an own write, which never fails to come but for a bug.
@@ -72,7 +76,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, t *trace) 
 	if err != nil {
 		return ctrl.Result{}, r.halt(ctx, s, t, err)
 	}
-	o, err := r.gather(ctx, s, log.State(), t)
+	o, askAt, err := r.gather(ctx, s, log.State(), t)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -98,7 +102,15 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, t *trace) 
 	if err := r.own(ctx, s, t); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: r.until(d.WakeAt)}, nil
+	return ctrl.Result{RequeueAfter: r.until(sooner(d.WakeAt, askAt))}, nil
+}
+
+// sooner is the earlier of two times; zero is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // until is the time from now to a deadline; 0 is no deadline, so one that has passed meanwhile is the shortest time.

@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,7 +25,9 @@ import (
 type Options struct {
 	Patience    Patience
 	Concurrency int
-	ReadNodes   bool   // may be false where nodes may not be read
+	ReadNodes   bool   // may be false where nodes may not be read,
+	ReadClaims  bool   // or PersistentVolumeClaims,
+	ReadEvents  bool   // or Events
 	Restores    bool   // may be false where status.currentRevision may not be written
 	Adopts      bool   // may be false where a RolloutProgress may not be patched
 	Namespace   string // where Pawl is installed
@@ -41,14 +44,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	r := &Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(reporter),
-		Clock: clock.RealClock{}, Patience: o.Patience, ReadNodes: o.ReadNodes,
+		Clock: clock.RealClock{}, Patience: o.Patience,
+		ReadNodes: o.ReadNodes, ReadClaims: o.ReadClaims, ReadEvents: o.ReadEvents,
+		asking:   flowcontrol.NewTokenBucketPassiveRateLimiter(askQPS, askBurst),
 		Restores: o.Restores, Adopts: o.Adopts, Admission: admission,
 		backOff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minBackOff, maxBackOff),
 	}
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	if err := warm(ctx, mgr.GetCache(), o.ReadNodes); err != nil {
+	if err := warm(ctx, mgr.GetCache(), o); err != nil {
 		return err
 	}
 	w := watcher{mgr.GetClient()}
@@ -69,6 +74,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.ReadNodes {
 		b = b.Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(w.setsOnNode), builder.WithPredicates(readyChanged()))
 	}
+	if o.ReadClaims {
+		b = b.Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(w.setsWithClaim), builder.WithPredicates(phaseChanged()))
+	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
@@ -77,10 +85,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 
 // warm has every cache filled before the controller asks for it: a replica in waiting takes over at once, and being
 // ready means something.
-func warm(ctx context.Context, informers cache.Informers, nodes bool) error {
+func warm(ctx context.Context, informers cache.Informers, o Options) error {
 	kinds := []client.Object{&appsv1.StatefulSet{}, &v1alpha1.RolloutProgress{}, &corev1.Pod{}}
-	if nodes {
+	if o.ReadNodes {
 		kinds = append(kinds, &corev1.Node{})
+	}
+	if o.ReadClaims {
+		kinds = append(kinds, &corev1.PersistentVolumeClaim{})
 	}
 	for _, kind := range kinds {
 		if _, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
@@ -110,6 +121,7 @@ func SlimPod(o any) (any, error) {
 const (
 	indexOwner = "pawl.dev/owner" // uid of the StatefulSet
 	indexNode  = "pawl.dev/node"  // name of the node, of pods of StatefulSets only
+	indexClaim = "pawl.dev/claim" // names of the claims, of pods of StatefulSets only
 )
 
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
@@ -130,6 +142,15 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	}
 	if err := indexer.IndexField(ctx, &corev1.Pod{}, indexNode, byNode); err != nil {
 		return fmt.Errorf("index pods by node: %w", err)
+	}
+	byClaim := func(o client.Object) []string {
+		if pod, is := o.(*corev1.Pod); is && statefulSetOf(o) != nil {
+			return claimNames(pod)
+		}
+		return nil
+	}
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, indexClaim, byClaim); err != nil {
+		return fmt.Errorf("index pods by claim: %w", err)
 	}
 	return nil
 }

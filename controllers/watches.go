@@ -52,8 +52,13 @@ func (w watcher) setOfPod(ctx context.Context, pod client.Object) []ctrl.Request
 
 // setsOnNode are the StatefulSets with a pod on a node.
 func (w watcher) setsOnNode(ctx context.Context, node client.Object) []ctrl.Request {
+	return w.setsOf(ctx, client.MatchingFields{indexNode: node.GetName()})
+}
+
+// setsOf are the StatefulSets of these pods.
+func (w watcher) setsOf(ctx context.Context, which ...client.ListOption) []ctrl.Request {
 	var pods corev1.PodList
-	if err := w.cache.List(ctx, &pods, client.MatchingFields{indexNode: node.GetName()}); err != nil {
+	if err := w.cache.List(ctx, &pods, which...); err != nil {
 		return nil // the cache is being stopped
 	}
 	var requests []ctrl.Request

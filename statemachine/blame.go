@@ -38,7 +38,7 @@ func (v *view) blame(candidates iter.Seq[int]) blame {
 			r = 2
 		}
 		if f.reason == "" {
-			f = finding{reason: ReasonUnknown, what: "has not been replaced by the StatefulSet controller"}
+			f = finding{reason: ReasonUnknown, what: "has not been replaced by the StatefulSet controller", detail: refusedFor(v.o.Told.Message)}
 		}
 		if r > rank {
 			best, rank = blame{index: i, finding: f, blocked: r >= 4}, r
@@ -88,20 +88,43 @@ func (v *view) unfinishedOfStep() iter.Seq[int] {
 // OrderedReady the lowest unhealthy one below, and as long as the open one is Ready off target any unhealthy one at
 // all; under Parallel any, while the open one is Ready off target or absent.
 func (v *view) stepBlame() blame {
-	top, waits := v.waitsBelow()
-	b := v.blame(func(yield func(int) bool) {
-		for i := range v.o.Pods {
-			mine := v.has(v.s.Step.Ordinals, i) && !v.finished(i)
-			inTheWay := waits && (i < top || v.o.Parallel) && !v.healthy(i)
-			if (mine || inTheWay) && !yield(i) {
-				return
-			}
+	b := v.blame(v.inTheWayOfStep())
+	// A pod that is as it was before the step only waits for the others; it is blamed if nobody else can be.
+	if waits := v.blame(v.waitingOfStep()); waits.blocked && !b.blocked {
+		if b.index < 0 || b.finding.quiet {
+			b = waits
 		}
-	})
+		b.blocked = true
+	}
 	if !b.blocked && b.finding.quiet {
 		b.finding = finding{} // the ordinary course of a start
 	}
 	return b
+}
+
+// inTheWayOfStep yields the pods that the open step may be stuck on, lowest first.
+func (v *view) inTheWayOfStep() iter.Seq[int] {
+	top, waits := v.waitsBelow()
+	return func(yield func(int) bool) {
+		for i := range v.o.Pods {
+			mine := v.has(v.s.Step.Ordinals, i) && !v.finished(i)
+			below := waits && (i < top || v.o.Parallel)
+			if (mine || below) && !v.healthy(i) && !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// waitingOfStep yields the pods of the open step that are healthy and not replaced yet.
+func (v *view) waitingOfStep() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := range v.unfinishedOfStep() {
+			if v.healthy(i) && !yield(i) {
+				return
+			}
+		}
+	}
 }
 
 // waitsBelow reports whether the open step may be waiting for pods that are not in it, and below which index.

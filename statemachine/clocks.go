@@ -21,15 +21,23 @@ func (v *view) finding(i int) finding {
 	if v.healthy(i) {
 		return finding{}
 	}
-	return examine(&v.o.Pods[i], v.o.Now)
+	p := &v.o.Pods[i]
+	if p.Told.Reason != "" && p.Told.Last.Add(objectTime).Before(v.floor(i)) { // it speaks of an earlier try
+		earlier := *p
+		earlier.Told = Told{}
+		p = &earlier
+	}
+	return examine(p, v.o.Now)
 }
 
 // stalledSince is when the clock of a finding started: with the Held that names the pod with a reason of this class,
 // or else, when Pawl did not see it begin, with the newest object time that proves it.
 func (v *view) stalledSince(i int, f finding) time.Time {
 	since := v.o.Now
-	if proven := v.provenSince(i, f); !proven.IsZero() && !proven.Before(v.floor(i)) && proven.Before(since) {
-		since = proven
+	if proven := v.provenSince(i, f); !proven.IsZero() {
+		if proven = later(proven, v.floor(i)); proven.Before(since) {
+			since = proven
+		}
 	}
 	if c := v.s.Clock; v.named(i) && c.Reason.class() == f.reason.class() && c.Since.Before(since) {
 		since = c.Since

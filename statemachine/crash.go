@@ -15,6 +15,9 @@ func crashing(p *Pod, c *Container, now time.Time) finding {
 	if c.Init && !c.Sidecar && c.Terminated != nil && c.Terminated.Code == 0 {
 		return finding{} // it did what it had to
 	}
+	if exit != nil && lostExit(exit) && c.Waiting != string(ReasonCrashLoopBackOff) {
+		return finding{}
+	}
 	switch {
 	case exit == nil && c.Waiting == string(ReasonCrashLoopBackOff):
 		exit = &Exit{}
@@ -26,7 +29,7 @@ func crashing(p *Pod, c *Container, now time.Time) finding {
 		return finding{}
 	}
 	f := finding{reason: ReasonCrashLoopBackOff, detail: exit.Message, since: exit.FinishedAt}
-	if c.Restarts >= 3 {
+	if c.Restarts >= 2 && c.Waiting == "" { // the kubelet's own word is better, where it is published
 		f.reason = ReasonRestartLoop
 	}
 	if r := Reason(exit.Reason); r.class() == classCrash {
@@ -42,6 +45,11 @@ func crashing(p *Pod, c *Container, now time.Time) finding {
 	return f
 }
 
+// lostExit: nobody saw how the container ended, because its node went down or its sandbox was lost. That is no crash.
+func lostExit(exit *Exit) bool {
+	return exit.Reason == "Unknown" || exit.Reason == "ContainerStatusUnknown"
+}
+
 // stays reports whether a container that ended will not be restarted.
 func stays(p *Pod, c *Container, now time.Time) bool {
 	rest := longestBackOff
@@ -52,7 +60,12 @@ func stays(p *Pod, c *Container, now time.Time) bool {
 }
 
 // loops reports whether a container that runs now belongs to a loop: it has just been restarted, and the run before
-// was short and a restart too. A restart in the life of an old pod is not a loop.
+// was short and a restart too. A restart in the life of an old pod is not a loop. One that is not ready has more time to
+// end again: a startup probe kills it after minutes only.
 func loops(c *Container, last *Exit, now time.Time) bool {
-	return c.Restarts >= 2 && now.Sub(last.FinishedAt) < flapWindow && last.FinishedAt.Sub(last.StartedAt) < loopWindow
+	window := flapWindow
+	if !c.Ready {
+		window = loopWindow
+	}
+	return c.Restarts >= 2 && now.Sub(last.FinishedAt) < window && last.FinishedAt.Sub(last.StartedAt) < loopWindow
 }

@@ -59,6 +59,9 @@ func onlyUnhealthyPod(v *view) bool {
 	if !v.enforce() || n < 0 || !v.off(n) || v.healthy(n) {
 		return false
 	}
+	if claimIn(&v.o.Pods[n], claimLost) != "" {
+		return false // it would not come back
+	}
 	for i := range v.o.Pods {
 		if i != n && !v.healthy(i) {
 			return false

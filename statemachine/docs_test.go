@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -128,7 +129,8 @@ var eventMeaning = map[EventType]string{
 // blockedWhen says when a reason of this class is Blocked.
 var blockedWhen = map[class]string{
 	classNone: "never", classTerminal: "at once", classPull: "after the grace", classCrash: "after the grace",
-	classConfig: "after the grace", classEnded: "after the grace", classSoft: "after the progress deadline",
+	classConfig: "after the grace", classEnded: "after the grace", classRefused: "after the grace",
+	classSoft: "after the progress deadline",
 }
 
 func reasonTable() string {
@@ -189,6 +191,28 @@ func TestStallMessages(t *testing.T) {
 			}
 			g.Expect(msg).To(MatchRegexp(`\d\d:\d\d:\d\dZ`))
 			g.Expect(msg).NotTo(ContainSubstring("\n"))
+			g.Expect(endsInAdvice(r, msg)).To(BeTrue(), msg)
+
+			s.o.Name = "db" // with a name of ordinary length the container is named too, and commands are whole
+			msg = v.explainStall(r, pod, finding{reason: r, what: "has trouble (container mysqld)", detail: long})
+			g.Expect(endsInAdvice(r, msg)).To(BeTrue(), msg)
+			if pod >= 0 && r != ReasonSupersededPodStuck {
+				g.Expect(msg).To(ContainSubstring("(container mysqld)"))
+			}
+			if _, command, found := strings.Cut(msg, "kubectl "); found {
+				g.Expect(command).To(ContainSubstring(" -n default"))
+				g.Expect(command).NotTo(ContainSubstring("…"))
+			}
 		})
 	}
+}
+
+// endsInAdvice reports whether the last thing that a message says is what to do: the sentence of the table, another one
+// in the imperative, or a whole command.
+func endsInAdvice(r Reason, message string) bool {
+	if strings.HasSuffix(message, reasons[r].next) {
+		return true
+	}
+	last := message[strings.LastIndex(strings.TrimSuffix(message, "."), ". ")+2:]
+	return regexp.MustCompile(`^(Wait|Heal|Revert|Delete|Set|Look|Resume)\b`).MatchString(last)
 }

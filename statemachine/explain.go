@@ -34,7 +34,11 @@ func (v *view) explain(e Event) string {
 	case Scaled:
 		return v.explainScaled(e)
 	case PartitionOverridden:
-		return fmt.Sprintf("Someone else changed the partition from %s to %s.", v.partition(v.s.Partition), v.partition(*e.Partition))
+		who := "Someone else"
+		if m := v.o.PartitionManager; m != "" {
+			who = "Field manager " + cut(m, 64)
+		}
+		return fmt.Sprintf("%s changed the partition from %s to %s.", who, v.partition(v.s.Partition), v.partition(*e.Partition))
 	case PodRegressed:
 		was := v.o.UpdateRevision
 		if !v.s.Finished.Has(first(e.Ordinals)) {
@@ -117,7 +121,7 @@ func (v *view) explainStep(e Event) string {
 		return fit(fmt.Sprintf("No pod was ever Ready, so there is nothing to protect: all are released to %s.", v.o.UpdateRevision), "", "")
 	default:
 		step := v.s.Finished.Len() + 1
-		return fit(fmt.Sprintf("%s %s being replaced (step %d of %d).", who, are, step, len(v.o.Pods)), "", v.whatFollows(e.Ordinals))
+		return fit(fmt.Sprintf("%s %s being replaced (step %d of %d).", who, are, step, len(v.o.Pods)), "", v.whatFollows(e.Ordinals)+v.lostClaims())
 	}
 }
 

@@ -20,15 +20,23 @@ func (v *view) explainStall(why Reason, i int, f finding) string {
 		return whatFits(fmt.Sprintf("No pod is healthy since %s.", v.clock(v.heldSince(why))),
 			advice+": "+v.forceCommand(), advice+" it with spec.force of the RolloutProgress.")
 	case i < 0:
-		return fit(fmt.Sprintf("%s Since %s.", reasons[why].means, v.clock(v.heldSince(why))), "", next)
+		return fit(fmt.Sprintf("%s Since %s", reasons[why].means, v.clock(v.heldSince(why))), f.detail, next)
 	case why == ReasonSupersededPodStuck:
 		remedy := fmt.Sprintf("kubectl delete pod %s -n %s", v.pod(i), v.o.Namespace)
 		return whatFits(fmt.Sprintf("%s is dead at %s since %s and is not next.", v.pod(i), v.o.Pods[i].Revision, v.clock(v.deadSince(i))),
 			fmt.Sprintf(" Set spec.force, or delete it (it returns at %s): %s", v.o.CurrentRevision, remedy), " Delete it: "+remedy)
 	}
+	if f.detail == "" {
+		f.detail = v.blindTo(why, i)
+	}
 	switch n := v.nextPod(); {
+	case why == ReasonUnknown && v.healthy(i):
+		next = " Look at the events of the StatefulSet, and at kube-controller-manager."
 	case v.enforce() && why.class().hard() && v.off(i) && (v.replaceable(i) && !v.has(v.s.Replaced, i) || v.s.Origin == OriginCreated):
 		next = " Wait: it is replaced when its grace is over."
+		if v.hardStalled(i) {
+			next = " Wait: it is replaced in its turn."
+		}
 	case v.enforce() && !v.o.Paused && v.off(i) && v.s.Origin == OriginCreated && v.s.Rollout.Reason != ReasonBringUp:
 		next = " Wait: no pod was ever Ready, so all are released when its deadline is over."
 	case v.has(v.s.Step.Ordinals, i) || v.atTarget(i) || n < 0 || v.s.Rollout.Reason == ReasonBringUp || !strings.Contains(next, "template"):

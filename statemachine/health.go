@@ -119,5 +119,8 @@ func (v *view) dead(i int) bool {
 	if p.Phase != "Running" && v.late(i) { // absent pods have no phase
 		return true
 	}
+	if v.finding(i).reason.class() == classRefused { // nothing to lose, and nothing to wait for
+		return true
+	}
 	return v.superseded(i) && neverReady(p)
 }

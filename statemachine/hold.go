@@ -58,7 +58,7 @@ func (v *view) release() {
 	}
 	h := v.s.Hold
 	if h.Reason.class() != classNone {
-		if v.inRange(h.Ordinal) && !v.healthy(v.index(h.Ordinal)) && !v.quietFor(v.index(h.Ordinal), h.Reason.class()) {
+		if v.inRange(h.Ordinal) && !v.recovered(v.index(h.Ordinal)) && !v.quietFor(v.index(h.Ordinal), h.Reason.class()) {
 			return
 		}
 		if !v.reached(h.Changed.Add(changeTime)) {
@@ -116,10 +116,10 @@ func (v *view) stalledWithout(why Reason) {
 		return
 	}
 	if h := v.s.Hold; h.Reason == why && h.Ordinal == noOrdinal && v.reached(h.Changed.Add(v.o.ProgressDeadline)) {
-		v.block(why, -1, finding{})
+		v.block(why, -1, finding{detail: refusedFor(v.o.Told.Message)})
 		return
 	}
-	v.hold(why, -1, finding{since: v.o.BehindSince})
+	v.hold(why, -1, finding{since: v.o.BehindSince, detail: refusedFor(v.o.Told.Message)})
 }
 
 // causeGone reports whether what blocks has been absent for flapWindow. Past the deadline only the end of the pod's
@@ -136,7 +136,13 @@ func (v *view) causeGone() bool {
 	if b.Reason == ReasonSupersededPodStuck {
 		c = v.s.Clock.Reason.class()
 	}
-	return v.healthy(i) || !v.late(i) && v.quietFor(i, c)
+	return v.recovered(i) || !v.late(i) && v.quietFor(i, c)
+}
+
+// recovered: healthy, and for long enough that it does not only flicker. A pod that is Ready every other moment would
+// fill the log with its ups and downs.
+func (v *view) recovered(i int) bool {
+	return v.healthy(i) && v.reached(v.o.Pods[i].ReadySince.Add(flapWindow))
 }
 
 // quiet reports whether the hard reason that holds, if one does, is over. A pod that crashes shows other faces in

@@ -43,6 +43,11 @@ type Observation struct {
 
 	MayRestore bool // whether Pawl may write status.currentRevision
 
+	// PartitionManager is the field manager that wrote the partition, where that is not Pawl; empty when unknown.
+	PartitionManager string
+	Told             Told // the newest Event of the StatefulSet, if that is a warning
+	Blind            Blind
+
 	StallGrace       time.Duration
 	ProgressDeadline time.Duration
 }
@@ -53,6 +58,23 @@ type Force struct {
 	Partition int32  // the floor: it releases no pod below this index
 	Reason    string
 	By        string // who ordered it; empty when unknown
+}
+
+// Blind is what Pawl may not read. It goes on without, and says so where it would have helped.
+type Blind struct{ Nodes, Claims, Events bool }
+
+// Told is the newest Kubernetes Event of an object, as far as it says why the object is as it is. The zero Told is none.
+type Told struct {
+	Reason  string // FailedCreate, FailedMount, Pulling …
+	Message string
+	First   time.Time // events are repeated and counted: the first of its kind,
+	Last    time.Time // and the last
+}
+
+// Claim is a PersistentVolumeClaim that a pod mounts, or will once it is there.
+type Claim struct {
+	Name  string
+	Phase string // Pending, Bound or Lost; empty when there is no claim of this name
 }
 
 // Pod is one pod of the StatefulSet, owned by its uid.
@@ -84,8 +106,14 @@ type Pod struct {
 	UnsetGates       []string // readiness gates whose condition is not True
 
 	Node         string
-	NodeNotReady bool // the node is known and not Ready; false when nodes may not be read
+	NodeNotReady bool // the node is not Ready, or does not exist; false when nodes may not be read
+	NodeGone     bool // it does not exist
 	NodeSince    time.Time
+
+	TakenBy string  // whose pod has the name of this one, which is absent; empty if nobody's
+	Claims  []Claim // nil when claims may not be read
+	// Told is what Events say of the pod, or of its creation when it is absent. They are read only of pods that are late.
+	Told Told
 
 	Unprobed   bool // a main container has no readiness probe: Ready says little
 	Containers []Container

@@ -48,6 +48,7 @@ const (
 	ReasonInvalidImageName    Reason = "InvalidImageName"
 	ReasonErrImageNeverPull   Reason = "ErrImageNeverPull"
 	ReasonUnsupportedStrategy Reason = "UnsupportedStrategy"
+	ReasonPVCLost             Reason = "PVCLost"
 
 	ReasonErrImagePull          Reason = "ErrImagePull"
 	ReasonImagePullBackOff      Reason = "ImagePullBackOff"
@@ -64,11 +65,15 @@ const (
 	ReasonPostStartHookError    Reason = "PostStartHookError"
 	ReasonContainerTerminated   Reason = "ContainerTerminated"
 	ReasonEvicted               Reason = "Evicted"
+	ReasonQuotaExceeded         Reason = "QuotaExceeded"
+	ReasonAdmissionRejected     Reason = "AdmissionRejected"
 
 	ReasonUnschedulable       Reason = "Unschedulable"
 	ReasonNotScheduled        Reason = "NotScheduled"
 	ReasonSchedulingGated     Reason = "SchedulingGated"
 	ReasonVolumeNotReady      Reason = "VolumeNotReady"
+	ReasonPVCPending          Reason = "PVCPending"
+	ReasonPVCMissing          Reason = "PVCMissing"
 	ReasonNotReady            Reason = "NotReady"
 	ReasonReadinessGate       Reason = "ReadinessGate"
 	ReasonInitNotFinished     Reason = "InitNotFinished"
@@ -82,6 +87,7 @@ const (
 	ReasonSupersededPodStuck  Reason = "SupersededPodStuck"
 	ReasonTotalOutage         Reason = "TotalOutage"
 	ReasonPodMissing          Reason = "PodMissing"
+	ReasonNameTaken           Reason = "NameTaken"
 	ReasonPodTerminated       Reason = "PodTerminated"
 	ReasonUnknown             Reason = "Unknown"
 )
@@ -95,7 +101,8 @@ const (
 	classPull                  // hard: blocked after the grace; the pull reasons alternate for ever
 	classCrash                 // hard; the reasons of one crash loop alternate too
 	classConfig                // hard
-	classEnded                 // hard: a main container or the pod ended and nobody restarts it
+	classEnded                 // hard: the pod ended and nobody replaces it
+	classRefused               // hard: the pod may not be created
 	classSoft                  // blocked after the progress deadline
 )
 

@@ -31,6 +31,7 @@ var rules = []rule{
 	{name: "12 total outage", when: totalOutage, then: blockOutage},
 	{name: "14 only unhealthy pod", when: onlyUnhealthyPod, then: stepUnhealthy},
 	{name: "14 pod unhealthy", when: anyUnhealthy, then: holdUnhealthy},
+	{name: "15 claim lost", when: claimOfNextLost, then: blockClaim},
 	{name: "16 next step", when: otherwise, then: step},
 }
 
@@ -45,7 +46,13 @@ func contested(v *view) bool {
 	return v.enforce() && !third.IsZero() && !v.reached(third.Add(contestedWindow))
 }
 
-func blockContested(v *view) { v.block(ReasonPartitionContested, -1, finding{}) }
+func blockContested(v *view) {
+	f := finding{}
+	if m := v.o.PartitionManager; m != "" {
+		f.detail = "field manager " + cut(m, 64)
+	}
+	v.block(ReasonPartitionContested, -1, f)
+}
 
 // 1: the revision changes by itself: wait until it has held for a while.
 func unstable(v *view) bool {

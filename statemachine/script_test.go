@@ -212,7 +212,7 @@ func (s *script) setPod(i int, rev, state string) error {
 	if len(p.Containers) > 0 {
 		c = &p.Containers[0]
 	}
-	if state != "terminating" && state != "noprobe" {
+	if state != "terminating" && state != "noprobe" && state != "lost" && state != "bound" {
 		ready(state == "ready")
 		if state != "crash" {
 			c.Waiting, c.Terminated, c.RunningSince = "", nil, time.Time{}
@@ -250,6 +250,8 @@ func (s *script) setPod(i int, rev, state string) error {
 		p.Node, p.ScheduledReason, p.ScheduledMessage = "", "Unschedulable", "0/3 nodes are available"
 	case "noprobe":
 		p.Unprobed = true
+	case "lost", "bound": // its claim
+		p.Claims = []Claim{{Name: fmt.Sprintf("data-db-%d", i), Phase: map[string]string{"lost": claimLost, "bound": "Bound"}[state]}}
 	case "terminating":
 		p.Terminating, p.DeletionTime = true, now.Add(30*time.Second)
 	case "failed":

@@ -2,6 +2,7 @@ package statemachine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -28,7 +29,7 @@ type finding struct {
 // examine says what is wrong with a pod that is not healthy: the root cause before its effects.
 func examine(p *Pod, now time.Time) finding {
 	for _, look := range []func(*Pod, time.Time) finding{
-		nodeSilent, missing, terminating, ended, unscheduled, containers, unready,
+		nodeSilent, missing, terminating, ended, claims, unscheduled, containers, unready,
 	} {
 		if f := look(p, now); f.reason != "" {
 			return f
@@ -42,14 +43,25 @@ func nodeSilent(p *Pod, _ time.Time) finding {
 	if !p.Present || !p.NodeNotReady {
 		return finding{}
 	}
-	return finding{reason: ReasonNodeNotReady, what: fmt.Sprintf("is on node %s, which is not Ready", p.Node), since: p.NodeSince}
+	what := "is on node %s, which is not Ready"
+	if p.NodeGone {
+		what = "is on node %s, which does not exist"
+	}
+	return finding{reason: ReasonNodeNotReady, what: fmt.Sprintf(what, p.Node), since: p.NodeSince}
 }
 
 func missing(p *Pod, _ time.Time) finding {
-	if p.Present {
+	refused := refusal(p)
+	switch {
+	case p.Present:
 		return finding{}
+	case p.TakenBy != "":
+		return finding{reason: ReasonNameTaken, what: "cannot be created", detail: "its name is that of " + p.TakenBy}
+	case refused != "":
+		return finding{reason: refused, what: "cannot be created", detail: refusedFor(p.Told.Message), since: p.Told.First}
+	default:
+		return finding{reason: ReasonPodMissing, what: "does not exist", detail: refusedFor(p.Told.Message), quiet: p.Told.Reason == ""}
 	}
-	return finding{reason: ReasonPodMissing, what: "does not exist", quiet: true}
 }
 
 // terminating counts from deletionTimestamp, which already includes the grace period.
@@ -57,7 +69,10 @@ func terminating(p *Pod, now time.Time) finding {
 	if !p.Terminating {
 		return finding{}
 	}
-	since := later(p.DeletionTime, p.NodeSince) // a node that was silent has to catch up
+	since := p.DeletionTime
+	if p.NodeSince.After(since) {
+		since = p.NodeSince.Add(flapWindow) // a node that was silent has to catch up
+	}
 	f := finding{reason: ReasonStuckTerminating, what: "is terminating", since: since, quiet: true}
 	if now.After(since) {
 		f.what, f.quiet = "should have ended", false
@@ -75,7 +90,7 @@ func ended(p *Pod, _ time.Time) finding {
 	if p.Reason == string(ReasonEvicted) {
 		return finding{reason: ReasonEvicted, what: "was evicted", detail: p.Message}
 	}
-	return finding{reason: ReasonPodTerminated, what: "ended with phase " + p.Phase, detail: p.Reason, quiet: true}
+	return finding{reason: ReasonPodTerminated, what: "ended with phase " + p.Phase, detail: p.Reason}
 }
 
 func unscheduled(p *Pod, _ time.Time) finding {
@@ -87,7 +102,7 @@ func unscheduled(p *Pod, _ time.Time) finding {
 	case p.ScheduledReason != "":
 		return finding{reason: ReasonUnschedulable, what: "fits on no node", detail: p.ScheduledMessage}
 	default:
-		return finding{reason: ReasonNotScheduled, what: "was not looked at by a scheduler", quiet: true}
+		return finding{reason: ReasonNotScheduled, what: "was not looked at by a scheduler", detail: p.Told.Message, quiet: true}
 	}
 }
 
@@ -108,7 +123,7 @@ func containers(p *Pod, now time.Time) finding {
 }
 
 func container(p *Pod, c *Container, now time.Time) finding {
-	if f := waiting(c); f.reason != "" {
+	if f := waiting(p, c); f.reason != "" {
 		return f
 	}
 	if f := crashing(p, c, now); f.reason != "" {
@@ -131,7 +146,7 @@ var waitingReasons = map[Reason]string{
 	ReasonRunContainerError: "cannot start", ReasonStartError: "cannot start", ReasonPostStartHookError: "fails in its postStart hook",
 }
 
-func waiting(c *Container) finding {
+func waiting(p *Pod, c *Container) finding {
 	token, _, _ := strings.Cut(c.Waiting, ":") // older kubelets put a whole sentence here
 	token = strings.TrimRightFunc(strings.TrimSpace(token), func(r rune) bool { return !unicode.IsLetter(r) })
 	reason := Reason(token)
@@ -139,27 +154,42 @@ func waiting(c *Container) finding {
 	case "", "PodInitializing", ReasonCrashLoopBackOff:
 		return finding{}
 	case "ContainerCreating":
-		return finding{reason: ReasonVolumeNotReady, what: "waits for volumes or network" + in(c), quiet: true}
+		return creating(p, c)
 	}
 	what, known := waitingReasons[reason]
 	if !known {
 		return finding{reason: ReasonUnknown, what: fmt.Sprintf("waits with %s%s", cut(token, 64), in(c)), detail: c.WaitingMessage}
 	}
 	if strings.Contains(what, "%q") {
-		what = fmt.Sprintf(what, cut(c.Image, 80))
+		what = fmt.Sprintf(what, cut(c.Image, 64))
 	}
-	return finding{reason: reason, what: what + in(c), detail: lastClause(c.WaitingMessage)}
+	return finding{reason: reason, what: what + in(c), detail: whyOf(c.WaitingMessage, reason.class() == classPull)}
 }
 
-func unready(p *Pod, _ time.Time) finding {
-	if !p.Ready && allReady(p) && len(p.UnsetGates) > 0 {
-		return finding{reason: ReasonReadinessGate, what: "waits for readiness gate " + p.UnsetGates[0], since: p.ReadySince}
+// creating: ContainerCreating says nothing; what keeps the kubelet is in Events alone.
+func creating(p *Pod, c *Container) finding {
+	switch p.Told.Reason {
+	case "":
+		return finding{reason: ReasonVolumeNotReady, what: "waits for volumes or network" + in(c), quiet: true}
+	case "Pulling":
+		return finding{reason: ReasonNotReady, what: "is still pulling an image", detail: p.Told.Message, since: p.Told.Last}
+	default:
+		return finding{reason: ReasonVolumeNotReady, what: "waits for volumes or network" + in(c), detail: p.Told.Message, since: p.Told.First}
+	}
+}
+
+func unready(p *Pod, now time.Time) finding {
+	if gate := unsetGate(p); gate != "" {
+		return finding{reason: ReasonReadinessGate, what: "waits for readiness gate " + gate, since: p.ReadySince}
 	}
 	f := finding{reason: ReasonNotReady, what: "is not ready", since: later(p.ReadySince, p.NodeSince)}
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		f.since = later(f.since, c.RunningSince)
 		f.quiet = f.quiet || !c.Init && c.RunningSince.IsZero() && c.Terminated == nil // still to be started
+	}
+	if p.NodeSince.After(p.ReadySince) && now.Before(p.NodeSince.Add(flapWindow)) {
+		f.quiet = true // its node is only just back
 	}
 	if p.Ready {
 		return finding{reason: ReasonNotReady, what: "is ready, but not for long enough,", since: p.ReadySince, quiet: true}
@@ -171,6 +201,21 @@ func unready(p *Pod, _ time.Time) finding {
 		}
 	}
 	return f
+}
+
+// unsetGate is the readiness gate that keeps a pod from being Ready whose containers are. The kubelet takes a moment to
+// see that a gate was set.
+func unsetGate(p *Pod) string {
+	switch {
+	case p.Ready || !allReady(p):
+		return ""
+	case len(p.UnsetGates) > 0:
+		return p.UnsetGates[0]
+	case p.ReadyReason == "ReadinessGatesNotReady":
+		return "that was set just now"
+	default:
+		return ""
+	}
 }
 
 func allReady(p *Pod) bool {
@@ -189,10 +234,18 @@ func in(c *Container) string {
 	return fmt.Sprintf(" (container %s)", c.Name)
 }
 
-// lastClause is the part of a kubelet's message that says why; what comes before repeats the image name.
-func lastClause(message string) string {
-	if i := strings.LastIndex(message, ": "); i >= 0 {
-		return message[i+2:]
+// whyOf is the end of a kubelet's message, which says why: its last clauses, as many as a person will read. Of a failed
+// pull only the very last: those before it repeat the image name.
+func whyOf(message string, pull bool) string {
+	const enough = 80
+	message, _, _ = strings.Cut(message, " (pod: ") // the kubelet names the pod once more
+	clauses := strings.Split(strings.TrimSuffix(message, ": unknown"), ": ")
+	why := clauses[len(clauses)-1]
+	for _, clause := range slices.Backward(clauses[:len(clauses)-1]) {
+		if pull || len(why)+len(clause) > enough {
+			break
+		}
+		why = clause + ": " + why
 	}
-	return message
+	return why
 }

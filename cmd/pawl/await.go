@@ -18,7 +18,7 @@ import (
 )
 
 // found is what the cluster allows.
-type found struct{ nodes, restores, adopts bool }
+type found struct{ nodes, claims, events, restores, adopts bool }
 
 // await returns once the cluster can be worked with: the API server answers, Pawl's types are installed, and it may do
 // what it cannot do without. What is in the way is said once, and tried again with a back-off.
@@ -74,10 +74,12 @@ func look(ctx context.Context, client kubernetes.Interface, o options) (found, e
 	if err != nil {
 		return found{}, err
 	}
-	f := found{nodes: true, restores: true, adopts: true}
+	f := found{nodes: true, claims: true, events: true, restores: true, adopts: true}
 	var needed []string
 	for _, p := range refused {
 		f.nodes = f.nodes && p.resource != "nodes"
+		f.claims = f.claims && p.resource != "persistentvolumeclaims"
+		f.events = f.events && (p.resource != "events" || p.verb != "list")
 		f.adopts = f.adopts && (p.resource != "rolloutprogresses" || p.verb != "patch")
 		f.restores = f.restores && (p.resource != "statefulsets" || p.sub != "status")
 		if p.without == "" {

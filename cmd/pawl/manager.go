@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -49,8 +50,9 @@ func manage(ctx context.Context, o options) error {
 	}
 	err = controllers.Setup(ctx, mgr, controllers.Options{
 		Patience:    controllers.Patience{StallGrace: o.stallGrace, ProgressDeadline: o.progressDeadline},
-		Concurrency: o.concurrency, ReadNodes: found.nodes, Restores: found.restores, Adopts: found.adopts,
-		Namespace: home,
+		Concurrency: o.concurrency, Namespace: home,
+		ReadNodes: found.nodes, ReadClaims: found.claims, ReadEvents: found.events,
+		Restores: found.restores, Adopts: found.adopts,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
@@ -93,7 +95,11 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 	caches := cache.Options{
 		DefaultTransform:         cache.TransformStripManagedFields(),
 		DefaultWatchErrorHandler: controllers.WatchErrors(ctrl.Log),
-		ByObject:                 map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: controllers.SlimPod}},
+		ByObject: map[client.Object]cache.ByObject{
+			&appsv1.StatefulSet{}:           {Transform: controllers.SlimStatefulSet},
+			&corev1.Pod{}:                   {Transform: controllers.SlimPod},
+			&corev1.PersistentVolumeClaim{}: {Transform: controllers.SlimClaim},
+		},
 	}
 	if len(o.namespaces) > 0 {
 		caches.DefaultNamespaces = map[string]cache.Config{}

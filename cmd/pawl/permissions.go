@@ -30,6 +30,11 @@ func (p permission) String() string {
 	return what
 }
 
+const (
+	withoutNodes  = "a pod on a node that went silent is believed to be healthy for longer"
+	withoutClaims = "a pod is replaced even if its volume is lost, so that it cannot come back"
+)
+
 // permissions are those that config/rbac grants; the test of this package compares the two.
 var permissions = []permission{
 	{verb: "list", group: "apps", resource: "statefulsets"},
@@ -63,8 +68,14 @@ var permissions = []permission{
 		verb: "create", group: "apps", resource: "statefulsets", where: home,
 		without: "it is not known whether the admission policy is in force",
 	},
-	{verb: "list", resource: "nodes", without: "a pod on a node that went silent is believed to be healthy for longer"},
-	{verb: "watch", resource: "nodes", without: "a pod on a node that went silent is believed to be healthy for longer"},
+	{verb: "list", resource: "nodes", without: withoutNodes},
+	{verb: "watch", resource: "nodes", without: withoutNodes},
+	{verb: "list", resource: "persistentvolumeclaims", without: withoutClaims},
+	{verb: "watch", resource: "persistentvolumeclaims", without: withoutClaims},
+	{
+		verb: "list", resource: "events",
+		without: "why a pod is not created, or waits for its volumes, is not told",
+	},
 	{verb: "create", group: "events.k8s.io", resource: "events", without: "there are no Kubernetes Events"},
 }
 
