@@ -25,13 +25,18 @@ func containersOf(pod *corev1.Pod) []statemachine.Container {
 	for _, spec := range pod.Spec.InitContainers {
 		c := containerOf(spec, pod.Status.InitContainerStatuses)
 		c.Init = true
-		c.Sidecar = spec.RestartPolicy != nil && *spec.RestartPolicy == corev1.ContainerRestartPolicyAlways
+		c.Sidecar = isSidecar(spec)
 		containers = append(containers, c)
 	}
 	for _, spec := range pod.Spec.Containers {
 		containers = append(containers, containerOf(spec, pod.Status.ContainerStatuses))
 	}
 	return containers
+}
+
+// isSidecar reports whether an init container runs on beside the main ones, and counts for their being ready.
+func isSidecar(c corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
 func containerOf(spec corev1.Container, statuses []corev1.ContainerStatus) statemachine.Container {

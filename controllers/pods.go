@@ -57,7 +57,8 @@ func podOf(pod *corev1.Pod, ordinal int32, nodes map[string]corev1.Node) statema
 		DeletionTime: since(pod.DeletionTimestamp), Finalizers: pod.Finalizers,
 		Phase: string(pod.Status.Phase), Reason: pod.Status.Reason, Message: pod.Status.Message,
 		StartTime: since(pod.Status.StartTime), Node: pod.Spec.NodeName,
-		Unprobed: slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.ReadinessProbe == nil }),
+		Unprobed: slices.ContainsFunc(pod.Spec.Containers, unprobed) ||
+			slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return isSidecar(c) && unprobed(c) }),
 	}
 	if ready := conditionOf(pod, corev1.PodReady); ready != nil {
 		p.Ready, p.ReadySince = ready.Status == corev1.ConditionTrue, instant(ready.LastTransitionTime.Time)
@@ -80,6 +81,8 @@ func podOf(pod *corev1.Pod, ordinal int32, nodes map[string]corev1.Node) statema
 	p.Containers = containersOf(pod)
 	return p
 }
+
+func unprobed(c corev1.Container) bool { return c.ReadinessProbe == nil }
 
 func conditionOf(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })

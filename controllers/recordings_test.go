@@ -17,10 +17,6 @@ import (
 // play is one observation for every line, one at every moment that Pawl asked for, and one every half minute. The file
 // ends at its last line, or later where a test wants to see what becomes of it.
 func play(name string, minReady time.Duration, end, cut float64) (*replay, error) {
-	r, err := newReplay(name)
-	if err != nil {
-		return nil, err
-	}
 	lines, err := readLines[line](filepath.Join(recordings, name+".jsonl"))
 	if err != nil {
 		return nil, err
@@ -34,6 +30,14 @@ func play(name string, minReady time.Duration, end, cut float64) (*replay, error
 	}
 	if cut > 0 {
 		lines = slices.DeleteFunc(lines, func(l line) bool { return l.T > cut })
+	}
+	return playLines(name, lines, minReady, end)
+}
+
+func playLines(name string, lines []line, minReady time.Duration, end float64) (*replay, error) {
+	r, err := newReplay(name)
+	if err != nil {
+		return nil, err
 	}
 	r.addNode("node-1", true)
 	r.set().Spec.MinReadySeconds = int32(minReady.Seconds())

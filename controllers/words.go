@@ -104,7 +104,12 @@ func concerned(f facts, o statemachine.Observation, late []int) []types.UID {
 func told(events []corev1.Event, about func(corev1.Event) bool) statemachine.Told {
 	var newest corev1.Event
 	for _, e := range events {
-		if about(e) && !lastSeen(e).Before(lastSeen(newest)) {
+		if !about(e) {
+			continue
+		}
+		// Some writers cut times to seconds: within one, a warning is the last word.
+		order := lastSeen(e).Truncate(time.Second).Compare(lastSeen(newest).Truncate(time.Second))
+		if order > 0 || order == 0 && newest.Type != corev1.EventTypeWarning {
 			newest = e
 		}
 	}

@@ -115,7 +115,7 @@ type Pod struct {
 	// Told is what Events say of the pod, or of its creation when it is absent. They are read only of pods that are late.
 	Told Told
 
-	Unprobed   bool // a main container has no readiness probe: Ready says little
+	Unprobed   bool // a main container or a sidecar has no readiness probe: Ready says little
 	Containers []Container
 }
 

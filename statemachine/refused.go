@@ -36,5 +36,10 @@ func refusedFor(said string) string {
 			said = why
 		}
 	}
+	if before, after, found := strings.Cut(said, " with binding "); found { // of a ValidatingAdmissionPolicy
+		if _, why, found := strings.Cut(after, " denied request: "); found {
+			said = before + ": " + why
+		}
+	}
 	return said
 }

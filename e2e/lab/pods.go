@@ -11,7 +11,7 @@ import (
 )
 
 // Fates are what can be asked for one pod; they override its image's tag.
-var Fates = []string{"ready", "bad", "crash", "never", "exits"}
+var Fates = []string{"ready", "bad", "crash", "creating", "never", "exits"}
 
 // fateNote is the annotation that stages/pod.jq reads.
 const fateNote = "lab.pawl.dev/fate"

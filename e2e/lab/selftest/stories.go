@@ -28,6 +28,10 @@ var stories = []story{
 	{name: "crash-probed", image: image + "crash", probed: true, moments: []moment{
 		{what: "never Ready", seen: func(p pod) bool { return !p.ready() }, hold: 4 * time.Second},
 	}},
+	{name: "creating", image: image + "creating", moments: []moment{
+		{what: "ContainerCreating, and no more", seen: waits("ContainerCreating"), hold: 2 * time.Second, do: setFate("ready")},
+		{what: "healed", seen: readyAfter(0), hold: time.Second},
+	}},
 	{name: "never", image: image + "never", moments: []moment{
 		{what: "running, not Ready", hold: 3 * time.Second, seen: func(p pod) bool {
 			return unready(p) && p.Status.ContainerStatuses[0].Started && p.Status.Phase == "Running"

@@ -4,7 +4,7 @@
 # stages can never be due at once: KWOK would choose between them by lot.
 
 # The fate that an image asks for by its tag; null for an ordinary one.
-def tagfate: [capture("^[^@]*:(?<f>bad|crash|never|exits)[^:/@]*(@|$)").f][0];
+def tagfate: [capture("^[^@]*:(?<f>bad|crash|creating|never|exits)[^:/@]*(@|$)").f][0];
 def tagfates: [.spec.containers[].image | tagfate];
 
 # Only one container is struck: the first whose tag asks for it, else the first.
@@ -54,6 +54,7 @@ def step:
   elif at == "Unseen" then "create"
   elif neighbourEnded then "revive"
   elif at == "Running" then running
+  elif fate == "creating" and at == "ContainerCreating" then "settled"
   elif fate == "bad" then (if at == "ErrImagePull" then "pull-backs-off" else "pull-fails" end)
   elif at == "Ended" and (fate == "crash" or fate == "exits") and status.restartCount > 0 then "back-off"
   else start end;

@@ -31,7 +31,7 @@ const usage = `usage: lab COMMAND [flags]
   kubectl ARGS...             kubectl against the lab, as admin
   kill [-n NS] [--container C] [--exit-code N] POD
                               end a container of a pod
-  fate [-n NS] POD ready|bad|crash|never|exits
+  fate [-n NS] POD ready|bad|crash|creating|never|exits
                               change what becomes of one pod
   selftest                    bring a lab up elsewhere, try every fate, take it down
 
