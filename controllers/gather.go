@@ -139,8 +139,10 @@ func (r *Reconciler) gather(
 	if f.namesakes, err = r.namesakes(ctx, s.set, s.pods); err != nil {
 		return o, askAt, err
 	}
-	askAt = r.ask(ctx, f, observe(f), state, t)
-	f.said = t.words.said
+	seen := observe(f)
+	t.noteAbsent(seen)
+	askAt = r.ask(ctx, f, seen, state, t)
+	f.said, f.absent = t.words.said, t.absent
 	return observe(f), askAt, nil
 }
 

@@ -3,6 +3,7 @@ package controllers
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -132,9 +133,7 @@ func mutated(t *rapid.T, name string, chosen []mutation) []line {
 		var twice []map[string]any
 		for _, l := range all {
 			again := map[string]any{}
-			for key, value := range l {
-				again[key] = value
-			}
+			maps.Copy(again, l)
 			if again["ev"] == "ADDED" {
 				again["ev"] = "MODIFIED"
 			}

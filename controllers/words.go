@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -23,21 +24,25 @@ const (
 	firstAsk   = 5 * time.Second // an ordinary start is over by then, or says itself what it waits for
 	nextAsk    = 30 * time.Second
 	longestAsk = 10 * time.Minute
+	crowdedAsk = 15 * time.Second // when too many ask at once
+	askTimeout = 5 * time.Second
+	mostAsked  = 5 // pods of one StatefulSet, the lowest first
 	askQPS     = 5 // of all StatefulSets together
 	askBurst   = 20
 )
 
 // words are the Events of what is late in one StatefulSet.
 type words struct {
-	since time.Time // when something began to be late
+	late  string    // which pods are
+	since time.Time // when these began to be late
 	asked time.Time
 	said  map[types.UID][]corev1.Event // by the object that they are about
 }
 
 // due is when to read next: ever more seldom.
 func (w *words) due() time.Time {
-	if w.asked.IsZero() {
-		return w.since.Add(firstAsk)
+	if first := w.since.Add(firstAsk); w.asked.Before(first) {
+		return first
 	}
 	return w.asked.Add(min(max(w.asked.Sub(w.since), nextAsk), longestAsk))
 }
@@ -55,15 +60,24 @@ func (r *Reconciler) ask(
 		t.words = words{}
 		return time.Time{}
 	}
-	if t.words.since.IsZero() {
-		t.words.since = f.now
+	if o.TemplateDigest != state.TemplateDigest { // a park must not wait for words
+		return f.now.Add(firstAsk)
+	}
+	begun := state.Rollout.StartedAt
+	if state.Step.StartedAt.After(begun) {
+		begun = state.Step.StartedAt
+	}
+	if late := fmt.Sprint(pods, self); late != t.words.late || begun.After(t.words.since) { // it is about something else now
+		t.words.late, t.words.since = late, f.now
 	}
 	if due := t.words.due(); f.now.Before(due) {
 		return due
 	}
 	if !r.asking.TryAccept() {
-		return f.now.Add(time.Second)
+		return f.now.Add(crowdedAsk)
 	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	t.words.asked = f.now
 	said := map[types.UID][]corev1.Event{}
 	for _, uid := range concerned(f, o, pods) {
@@ -85,7 +99,7 @@ func (r *Reconciler) ask(
 // concerned are the uids of the StatefulSet, of the pods that are late, and of their claims.
 func concerned(f facts, o statemachine.Observation, late []int) []types.UID {
 	uids := []types.UID{f.statefulSet.UID}
-	for _, i := range late {
+	for _, i := range late[:min(len(late), mostAsked)] {
 		p := o.Pods[i]
 		if p.Present {
 			uids = append(uids, types.UID(p.UID))
@@ -107,9 +121,9 @@ func told(events []corev1.Event, about func(corev1.Event) bool) statemachine.Tol
 		if !about(e) {
 			continue
 		}
-		// Some writers cut times to seconds: within one, a warning is the last word.
+		// Some writers cut times to seconds.
 		order := lastSeen(e).Truncate(time.Second).Compare(lastSeen(newest).Truncate(time.Second))
-		if order > 0 || order == 0 && newest.Type != corev1.EventTypeWarning {
+		if order > 0 || order == 0 && lastWord(e) >= lastWord(newest) {
 			newest = e
 		}
 	}
@@ -139,7 +153,25 @@ func lastSeen(e corev1.Event) time.Time {
 	return last
 }
 
+// lastWord ranks Events of one second: a warning counts for more than what was normal before it, and that it worked
+// after all for more than the warning.
+func lastWord(e corev1.Event) int {
+	switch {
+	case strings.HasPrefix(e.Reason, "Successful"):
+		return 2
+	case e.Type == corev1.EventTypeWarning:
+		return 1
+	default:
+		return 0
+	}
+}
+
 func anything(corev1.Event) bool { return true }
+
+// telling passes the Events of a pod that say what goes on. Warnings such as DNSConfigForming come all the time.
+func telling(e corev1.Event) bool {
+	return e.Type != corev1.EventTypeWarning || strings.HasPrefix(e.Reason, "Failed") || e.Reason == "NetworkNotReady"
+}
 
 // ofPod passes the Events of a StatefulSet that are about the creation of one of its pods, or of a claim of that pod.
 func ofPod(name string) func(corev1.Event) bool {
@@ -171,7 +203,7 @@ func (f facts) listen(o *statemachine.Observation) {
 // them, or else of the pod itself.
 func (f facts) toldOf(p *statemachine.Pod) statemachine.Told {
 	if !p.Present {
-		return told(f.said[f.statefulSet.UID], ofPod(p.Name))
+		return f.refusalOf(p)
 	}
 	for _, c := range p.Claims {
 		if p.Node != "" || c.Phase != string(corev1.ClaimPending) {
@@ -181,5 +213,34 @@ func (f facts) toldOf(p *statemachine.Pod) statemachine.Told {
 			return said
 		}
 	}
-	return told(f.said[types.UID(p.UID)], anything)
+	return told(f.said[types.UID(p.UID)], telling)
+}
+
+// refusalOf is what Events say of the creation of an absent pod, since it is absent: the StatefulSet controller does not
+// report each success, so an earlier refusal says nothing of now.
+func (f facts) refusalOf(p *statemachine.Pod) statemachine.Told {
+	since := f.absent[p.Name].Truncate(time.Second)
+	said := told(f.said[f.statefulSet.UID], ofPod(p.Name))
+	if said.Last.Before(since) {
+		return statemachine.Told{}
+	}
+	if said.First.Before(since) {
+		said.First = instant(since)
+	}
+	return said
+}
+
+// noteAbsent remembers since when pods are absent.
+func (t *trace) noteAbsent(o statemachine.Observation) {
+	absent := map[string]time.Time{}
+	for i := range o.Pods {
+		p := &o.Pods[i]
+		if p.Present {
+			continue
+		}
+		if absent[p.Name] = o.Now; !t.absent[p.Name].IsZero() {
+			absent[p.Name] = t.absent[p.Name]
+		}
+	}
+	t.absent = absent
 }

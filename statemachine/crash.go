@@ -25,7 +25,7 @@ func crashing(p *Pod, c *Container, now time.Time) finding {
 		return finding{}
 	case c.Terminated != nil && stays(p, c, now):
 		return finding{reason: ReasonContainerTerminated, what: fmt.Sprintf("has an ended container %s, exit code %d,", c.Name, exit.Code), since: exit.FinishedAt}
-	case c.Terminated == nil && c.Waiting != string(ReasonCrashLoopBackOff) && !loops(c, exit, now):
+	case c.Terminated == nil && c.Waiting != string(ReasonCrashLoopBackOff) && !loops(p, c, exit, now):
 		return finding{}
 	}
 	f := finding{reason: ReasonCrashLoopBackOff, detail: exit.Message, since: exit.FinishedAt}
@@ -39,7 +39,8 @@ func crashing(p *Pod, c *Container, now time.Time) finding {
 	if c.Restarts == 0 {
 		f.what = fmt.Sprintf("exited%s, exit code %d,", in(c), exit.Code)
 	}
-	if c.Restarts > 0 && exit.StartedAt.After(p.Created) { // the run that ended was itself a restart
+	// The run that ended was itself a restart, and too short to have been a recovery.
+	if c.Restarts > 0 && exit.StartedAt.After(p.Created) && exit.FinishedAt.Sub(exit.StartedAt) < flapWindow {
 		f.since = exit.StartedAt
 	}
 	return f
@@ -60,11 +61,11 @@ func stays(p *Pod, c *Container, now time.Time) bool {
 }
 
 // loops reports whether a container that runs now belongs to a loop: it has just been restarted, and the run before
-// was short and a restart too. A restart in the life of an old pod is not a loop. One that is not ready has more time to
-// end again: a startup probe kills it after minutes only.
-func loops(c *Container, last *Exit, now time.Time) bool {
+// was short and a restart too. A restart in the life of an old pod is not a loop. One that was never up for long and is
+// not ready has more time to end again: a startup probe kills it after minutes only.
+func loops(p *Pod, c *Container, last *Exit, now time.Time) bool {
 	window := flapWindow
-	if !c.Ready {
+	if !c.Ready && last.FinishedAt.Sub(p.Created) < time.Duration(c.Restarts)*loopWindow {
 		window = loopWindow
 	}
 	return c.Restarts >= 2 && now.Sub(last.FinishedAt) < window && last.FinishedAt.Sub(last.StartedAt) < loopWindow

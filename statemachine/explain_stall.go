@@ -30,6 +30,8 @@ func (v *view) explainStall(why Reason, i int, f finding) string {
 		f.detail = v.blindTo(why, i)
 	}
 	switch n := v.nextPod(); {
+	case why == ReasonNodeNotReady && v.o.Pods[i].NodeGone:
+		next = " Delete the pod, or wait until the pod garbage collector does."
 	case why == ReasonUnknown && v.healthy(i):
 		next = " Look at the events of the StatefulSet, and at kube-controller-manager."
 	case v.enforce() && why.class().hard() && v.off(i) && (v.replaceable(i) && !v.has(v.s.Replaced, i) || v.s.Origin == OriginCreated):
@@ -41,7 +43,10 @@ func (v *view) explainStall(why Reason, i int, f finding) string {
 		next = " Wait: no pod was ever Ready, so all are released when its deadline is over."
 	case v.has(v.s.Step.Ordinals, i) || v.atTarget(i) || n < 0 || v.s.Rollout.Reason == ReasonBringUp || !strings.Contains(next, "template"):
 	case n != i: // it is not the new template that is broken
-		next = fmt.Sprintf(" Heal %s; %s waits for it.", v.pod(i), v.pod(v.nextPod()))
+		if v.s.Step.Open() && v.stepPod() >= 0 {
+			n = v.stepPod()
+		}
+		next = fmt.Sprintf(" Heal %s; %s waits for it.", v.pod(i), v.pod(n))
 	case v.enforce() && !v.o.Paused && why.class().hard() && v.anyHealthy():
 		next = " Wait: it is next, and replaced when its grace is over."
 	default:

@@ -136,6 +136,9 @@ func (v *view) causeGone() bool {
 	if b.Reason == ReasonSupersededPodStuck {
 		c = v.s.Clock.Reason.class()
 	}
+	if v.has(v.s.Step.Ordinals, i) && v.late(i) {
+		return v.finished(i) // that it is as it was before the step is what blocks
+	}
 	return v.recovered(i) || !v.late(i) && v.quietFor(i, c)
 }
 

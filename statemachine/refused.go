@@ -20,6 +20,8 @@ func refusal(p *Pod) Reason {
 	switch {
 	case has("being terminated", "already exists"): // the namespace goes; or it is there and the cache lags
 		return ""
+	case has("failed calling webhook", "failed to call webhook"): // nobody refused: the webhook is away, perhaps with the pod's node
+		return ""
 	case has("exceeded quota", "failed quota", "insufficient quota"):
 		return ReasonQuotaExceeded
 	case has("forbidden", "denied", "webhook", "is invalid", "violates"):
