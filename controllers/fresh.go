@@ -33,8 +33,8 @@ type trace struct {
 	behind      int64     // the generation that the StatefulSet controller was last seen not to have looked at,
 	behindSince time.Time // and since when
 
-	words  words                // what Events say of the pods that are late
-	absent map[string]time.Time // since when pods were seen to be absent, by name
+	words   words                // what Events say of the pods that are late
+	present map[string]time.Time // when each pod was last seen, by name
 
 	complaint string // the newest error in the log, so that it is said once
 	mode      string // the unknown mode that was warned of

@@ -140,9 +140,9 @@ func (r *Reconciler) gather(
 		return o, askAt, err
 	}
 	seen := observe(f)
-	t.noteAbsent(seen)
+	t.notePresent(seen)
 	askAt = r.ask(ctx, f, seen, state, t)
-	f.said, f.absent = t.words.said, t.absent
+	f.said, f.present = t.words.said, t.present
 	return observe(f), askAt, nil
 }
 

@@ -32,7 +32,7 @@ type facts struct {
 	namesakes   map[string]corev1.Pod                   // of absent pods
 	said        map[types.UID][]corev1.Event            // what was read of Events; none unless something is late
 	mayListen   bool                                    // whether Events may be read
-	absent      map[string]time.Time                    // since when pods were seen to be absent, by name
+	present     map[string]time.Time                    // when each pod was last seen, by name
 	progress    *v1alpha1.RolloutProgress
 	digest      string // of spec.template
 	behindSince time.Time

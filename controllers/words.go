@@ -176,7 +176,14 @@ func telling(e corev1.Event) bool {
 // ofPod passes the Events of a StatefulSet that are about the creation of one of its pods, or of a claim of that pod.
 func ofPod(name string) func(corev1.Event) bool {
 	return func(e corev1.Event) bool {
-		return strings.Contains(e.Message, "Pod "+name+" ") || strings.Contains(e.Message, `"`+name+`"`)
+		switch e.Reason {
+		case "SuccessfulCreate": // of a claim is none of the pod
+			return strings.Contains(e.Message, "create Pod "+name+" ")
+		case "FailedCreate":
+			return strings.Contains(e.Message, "Pod "+name+" ") || strings.Contains(e.Message, `"`+name+`"`)
+		default:
+			return false
+		}
 	}
 }
 
@@ -216,10 +223,10 @@ func (f facts) toldOf(p *statemachine.Pod) statemachine.Told {
 	return told(f.said[types.UID(p.UID)], telling)
 }
 
-// refusalOf is what Events say of the creation of an absent pod, since it is absent: the StatefulSet controller does not
-// report each success, so an earlier refusal says nothing of now.
+// refusalOf is what Events say of the creation of an absent pod, since it was last seen: the StatefulSet controller does
+// not report each success, so an earlier refusal says nothing of now.
 func (f facts) refusalOf(p *statemachine.Pod) statemachine.Told {
-	since := f.absent[p.Name].Truncate(time.Second)
+	since := f.present[p.Name].Truncate(time.Second)
 	said := told(f.said[f.statefulSet.UID], ofPod(p.Name))
 	if said.Last.Before(since) {
 		return statemachine.Told{}
@@ -230,17 +237,14 @@ func (f facts) refusalOf(p *statemachine.Pod) statemachine.Told {
 	return said
 }
 
-// noteAbsent remembers since when pods are absent.
-func (t *trace) noteAbsent(o statemachine.Observation) {
-	absent := map[string]time.Time{}
+// notePresent remembers when each pod was last seen.
+func (t *trace) notePresent(o statemachine.Observation) {
+	present := map[string]time.Time{}
 	for i := range o.Pods {
 		p := &o.Pods[i]
-		if p.Present {
-			continue
-		}
-		if absent[p.Name] = o.Now; !t.absent[p.Name].IsZero() {
-			absent[p.Name] = t.absent[p.Name]
+		if present[p.Name] = t.present[p.Name]; p.Present {
+			present[p.Name] = o.Now
 		}
 	}
-	t.absent = absent
+	t.present = present
 }
