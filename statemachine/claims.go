@@ -22,12 +22,15 @@ func claims(p *Pod, _ time.Time) finding {
 	if lost := claimIn(p, claimLost); lost != "" {
 		return finding{reason: ReasonPVCLost, what: fmt.Sprintf("cannot mount claim %s, which has lost its volume,", lost)}
 	}
-	if p.Node != "" || p.ScheduledReason != string(ReasonUnschedulable) {
-		return finding{}
-	}
 	said := strings.ToLower(p.ScheduledMessage)
 	missing, pending := claimIn(p, ""), claimIn(p, claimPending)
 	switch {
+	case p.Node != "":
+		return finding{}
+	case pending != "" && p.Told.Reason == "ProvisioningFailed": // the scheduler waits for it and says nothing
+		return finding{reason: ReasonPVCPending, what: fmt.Sprintf("needs claim %s, which is not bound,", pending), detail: p.Told.Message}
+	case p.ScheduledReason != string(ReasonUnschedulable):
+		return finding{}
 	case missing != "":
 		return finding{reason: ReasonPVCMissing, what: fmt.Sprintf("needs claim %s, which does not exist,", missing)}
 	case p.Claims == nil && strings.Contains(said, "persistentvolumeclaim") && strings.Contains(said, "not found"):

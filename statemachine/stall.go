@@ -90,7 +90,11 @@ func ended(p *Pod, _ time.Time) finding {
 	if p.Reason == string(ReasonEvicted) {
 		return finding{reason: ReasonEvicted, what: "was evicted", detail: p.Message}
 	}
-	return finding{reason: ReasonPodTerminated, what: "ended with phase " + p.Phase, detail: p.Reason}
+	detail := p.Reason // OutOfcpu, NodeAffinity …: the kubelet did not take it
+	if p.Message != "" {
+		detail += ": " + p.Message
+	}
+	return finding{reason: ReasonPodTerminated, what: "ended with phase " + p.Phase, detail: strings.TrimPrefix(detail, ": ")}
 }
 
 func unscheduled(p *Pod, _ time.Time) finding {
