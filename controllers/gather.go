@@ -139,11 +139,12 @@ func (r *Reconciler) gather(
 	if f.namesakes, err = r.namesakes(ctx, s.set, s.pods); err != nil {
 		return o, askAt, err
 	}
-	seen := observe(f)
-	t.notePresent(seen)
-	askAt = r.ask(ctx, f, seen, state, t)
+	o = observe(f)
+	t.notePresent(o)
+	askAt = r.ask(ctx, f, o, state, t)
 	f.said, f.present = t.words.said, t.present
-	return observe(f), askAt, nil
+	f.listen(&o)
+	return o, askAt, nil
 }
 
 // nodesOf reads the nodes that these pods are on; nothing at all where nodes may not be read.

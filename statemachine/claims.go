@@ -24,11 +24,15 @@ func claims(p *Pod, _ time.Time) finding {
 	}
 	said := strings.ToLower(p.ScheduledMessage)
 	missing, pending := claimIn(p, ""), claimIn(p, claimPending)
+	notBound := finding{
+		reason: ReasonPVCPending, what: fmt.Sprintf("needs claim %s, which is not bound,", pending),
+		detail: cmp.Or(p.Told.Message, p.ScheduledMessage),
+	}
 	switch {
 	case p.Node != "":
 		return finding{}
 	case pending != "" && p.Told.Reason == "ProvisioningFailed": // the scheduler waits for it and says nothing
-		return finding{reason: ReasonPVCPending, what: fmt.Sprintf("needs claim %s, which is not bound,", pending), detail: p.Told.Message}
+		return notBound
 	case p.ScheduledReason != string(ReasonUnschedulable):
 		return finding{}
 	case missing != "":
@@ -38,7 +42,7 @@ func claims(p *Pod, _ time.Time) finding {
 	case !saysVolumes(said), p.Claims != nil && pending == "":
 		return finding{} // a claim that waits for its pod is an effect
 	case pending != "":
-		return finding{reason: ReasonPVCPending, what: fmt.Sprintf("needs claim %s, which is not bound,", pending), detail: cmp.Or(p.Told.Message, p.ScheduledMessage)}
+		return notBound
 	default:
 		return finding{reason: ReasonPVCPending, what: "needs a claim that is not bound", detail: p.ScheduledMessage}
 	}

@@ -107,9 +107,3 @@ func (r Reason) specific() int {
 		return 0
 	}
 }
-
-// Known reports whether the table has this reason.
-func Known(r Reason) bool {
-	_, known := reasons[r]
-	return known
-}
