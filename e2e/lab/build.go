@@ -131,7 +131,7 @@ func (p program) ensure(ctx context.Context, source, path string, out io.Writer)
 
 func (p program) compile(ctx context.Context, source, path string) error {
 	temp := path + ".building" // under the lock, so nobody else's
-	build := goCommand(ctx, source, append([]string{"build", "-trimpath", "-o", temp}, p.build...)...)
+	build := goCommand(ctx, source, append([]string{"build", "-o", temp}, p.build...)...)
 	var output bytes.Buffer
 	build.Stdout, build.Stderr = &output, &output
 	if err := build.Run(); err != nil {
@@ -145,7 +145,8 @@ func (p program) compile(ctx context.Context, source, path string) error {
 }
 
 // goCommand runs go inside a module, free of flags and workspaces that were
-// meant for another.
+// meant for another. Without cgo and -trimpath, as the Makefile builds: what
+// both use, at the same version, is compiled once.
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
