@@ -10,7 +10,11 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"pawl.dev/pawl/api/v1alpha1"
 	"pawl.dev/pawl/statemachine"
 )
 
@@ -68,6 +72,82 @@ func playLines(name string, lines []line, minReady time.Duration, end float64) (
 	return r, nil
 }
 
+// turn is a change of the template that a recording shows only by what came of it.
+type turn struct {
+	at       float64
+	revision string
+}
+
+// playNative plays a rollout that Kubernetes did by itself, with all of its pods, to Pawl in mode Observe.
+func playNative(name string, turns []turn, end float64) (*replay, error) {
+	lines, err := readLines[line](filepath.Join(recordings, name+".jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	r, err := newReplay(name)
+	if err != nil {
+		return nil, err
+	}
+	r.native = lines[0].Revision
+	r.addNode("node-1", true)
+	r.set().Labels[v1alpha1.ModeLabel] = "Observe"
+	*r.set().Spec.UpdateStrategy.RollingUpdate.Partition = 0
+	r.edited()
+	fresh := lines[0].Event == "ADDED"
+	for i := range 3 {
+		r.remove(i)
+	}
+	if fresh {
+		r.set().CreationTimestamp = metav1.NewTime(epoch)
+	}
+	r.state, r.log, r.intents, r.samples = statemachine.State{}, nil, nil, nil
+	for len(lines) > 0 && (lines[0].Event == "SNAPSHOT" || lines[0].Event == "LIST") { // what was there before Pawl came
+		if err := r.take(lines[0]); err != nil {
+			return nil, err
+		}
+		r.facts.now, lines = at(lines[0].T), lines[1:]
+	}
+	r.count()
+	r.look()
+	for _, l := range lines {
+		if len(turns) > 0 && turns[0].at <= l.T {
+			r.pass(turns[0].at)
+			r.template(turns[0].revision)
+			r.count()
+			r.look()
+			turns = turns[1:]
+		}
+		r.pass(l.T)
+		if err := r.take(l); err != nil {
+			return nil, err
+		}
+		r.count()
+		r.hear(l.T)
+		r.look()
+	}
+	r.pass(end)
+	return r, nil
+}
+
+// count is the status of the StatefulSet as its controller derives it from the pods.
+func (r *replay) count() {
+	st := &r.set().Status
+	st.Replicas, st.UpdatedReplicas, st.ReadyReplicas = int32(len(r.facts.pods)), 0, 0
+	for _, p := range r.facts.pods {
+		if p.Labels[appsv1.ControllerRevisionHashLabelKey] == st.UpdateRevision {
+			st.UpdatedReplicas++
+		}
+		if p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		}) {
+			st.ReadyReplicas++
+		}
+	}
+	if st.UpdatedReplicas == 3 && st.ReadyReplicas == 3 {
+		st.CurrentRevision = st.UpdateRevision
+	}
+}
+
 // pass lets time pass until t, with an observation at each moment that Pawl asked for and every half minute.
 func (r *replay) pass(t float64) {
 	for {
@@ -90,9 +170,12 @@ func (r *replay) pass(t float64) {
 func TestRecordings(t *testing.T) {
 	datadriven.RunTest(t, "testdata/recordings.txt", func(t *testing.T, d *datadriven.TestData) string {
 		t.Helper()
-		name, minReady, end := d.CmdArgs[0].Key, time.Duration(0), 0.0
+		name, minReady, end, turns := d.CmdArgs[0].Key, time.Duration(0), 0.0, []turn(nil)
 		for _, a := range d.CmdArgs[1:] {
 			switch a.Key {
+			case "r1", "r2":
+				dur, _ := time.ParseDuration(a.Vals[0])
+				turns = append(turns, turn{dur.Seconds(), a.Key})
 			case "min-ready":
 				minReady, _ = time.ParseDuration(a.Vals[0])
 			case "until":
@@ -100,9 +183,19 @@ func TestRecordings(t *testing.T) {
 				end = dur.Seconds()
 			}
 		}
-		r, err := play(name, minReady, end, 0)
+		native := d.Cmd == "native"
+		var r *replay
+		var err error
+		if native {
+			r, err = playNative(name, turns, end)
+		} else {
+			r, err = play(name, minReady, end, 0)
+		}
 		if err != nil {
 			d.Fatalf(t, "%v", err)
+		}
+		if native && len(r.intents) > 0 {
+			r.fault("writes in mode Observe: %v", r.intents)
 		}
 		var b strings.Builder
 		for _, e := range r.log {

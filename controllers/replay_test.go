@@ -63,6 +63,7 @@ type replay struct {
 	base     float64 // when the recording began, on the clock of node.jsonl
 	snapshot map[string]bool
 	old      string // the revision that is left, where the recording shows two
+	native   string // the revision that is r1, where Kubernetes rolls all by itself and Pawl only observes
 }
 
 type recordedEvent struct {
@@ -289,6 +290,9 @@ func (r *replay) ordinal(pod string) int {
 
 // revision: the recorded pod is at the target, its peers are not; where a file shows two revisions, the first is old.
 func (r *replay) revision(i int, recorded string) string {
+	if r.native != "" {
+		return map[bool]string{true: "r1", false: "r2"}[recorded == r.native]
+	}
 	if i != 2 || r.old != "" && recorded == r.old {
 		return "r1"
 	}

@@ -25,7 +25,7 @@ func TestBadEnvironment(t *testing.T) {
 	defer c.labCommand("down")
 	g.Expect(c.login(t.Context())).To(Succeed())
 	const namespace = "default"
-	m, err := c.startManager(namespace, 1)
+	m, err := c.startManager(namespace, 1, settings{})
 	g.Expect(err).NotTo(HaveOccurred())
 	defer func() { g.Expect(m.stop(os.Interrupt)).To(Succeed()) }()
 

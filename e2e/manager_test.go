@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -36,21 +37,23 @@ type manager struct {
 // stallGrace is short so that a story need not wait half a minute for a verdict.
 const stallGrace = 4 * time.Second
 
-// startManager starts the real binary under the service account's token.
-func (c *cluster) startManager(namespace string, generation int) (*manager, error) {
-	return c.startManagerAs(pawlAccount, namespace, generation)
+// settings are what a story may choose about its manager; the zero value is what most have.
+type settings struct {
+	account  string // what it runs as; Pawl's own if empty
+	metrics  string // the address of its metrics; none if empty
+	deadline string // the progress deadline; 2m if empty
 }
 
-// startManagerAs is for a manager that is given other rights.
-func (c *cluster) startManagerAs(account, namespace string, generation int) (*manager, error) {
+// startManager starts the real binary under the token of a service account.
+func (c *cluster) startManager(namespace string, generation int, with settings) (*manager, error) {
 	m := &manager{log: filepath.Join(c.dir, fmt.Sprintf("%s-manager-%d.log", namespace, generation)), done: make(chan struct{})}
 	out, err := os.Create(m.log)
 	if err != nil {
 		return nil, fmt.Errorf("create the manager's log: %w", err)
 	}
-	m.cmd = exec.Command(filepath.Join(c.bin, "pawl"), "manager", "--kubeconfig", c.kubeconfig(account), "--namespace", namespace,
-		"--leader-elect=false", "--stall-grace", stallGrace.String(), "--progress-deadline", "2m",
-		"--health-probe-address", "0", "--metrics-bind-address", "0", "--log-format", "json")
+	m.cmd = exec.Command(filepath.Join(c.bin, "pawl"), "manager", "--kubeconfig", c.kubeconfig(cmp.Or(with.account, pawlAccount)), "--namespace", namespace,
+		"--leader-elect=false", "--stall-grace", stallGrace.String(), "--progress-deadline", cmp.Or(with.deadline, "2m"),
+		"--health-probe-address", "0", "--metrics-bind-address", cmp.Or(with.metrics, "0"), "--log-format", "json")
 	m.cmd.Stdout, m.cmd.Stderr = out, out
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // nothing outlives the stories
 	if err := m.cmd.Start(); err != nil {

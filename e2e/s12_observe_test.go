@@ -78,45 +78,65 @@ func TestS12EnforceWithoutTheRight(t *testing.T) {
 	})
 }
 
-// watcherAccount is a service account that may do all that Pawl may, except to write to StatefulSets and pods.
+// watcherAccount is a service account that may do all that Pawl may, except to write to StatefulSets and pods;
+// blindAccount may not see what is good to have: nodes, claims, and Events.
 const (
 	watcherAccount = "pawl-watcher"
 	watcherUser    = "system:serviceaccount:" + pawlNamespace + ":" + watcherAccount
+	blindAccount   = "pawl-blind"
 )
 
-var watcher = sync.OnceValue(func() error { return lab.addWatcher(context.Background()) })
+// lesser are the accounts that have less than config/rbac gives to Pawl, each made when a story first needs it.
+var lesser = map[string]func() error{
+	watcherAccount: sync.OnceValue(func() error {
+		return lab.addLesser(context.Background(), watcherAccount, func(rule *rbacv1.PolicyRule) {
+			if slices.Contains(rule.APIGroups, "apps") || slices.Contains(rule.APIGroups, "") {
+				rule.Verbs = slices.DeleteFunc(rule.Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) })
+			}
+		})
+	}),
+	blindAccount: sync.OnceValue(func() error {
+		return lab.addLesser(context.Background(), blindAccount, func(rule *rbacv1.PolicyRule) {
+			if slices.Contains(rule.APIGroups, "") {
+				rule.Resources = slices.DeleteFunc(rule.Resources, func(r string) bool {
+					return slices.Contains([]string{"nodes", "persistentvolumeclaims", "events"}, r)
+				})
+			}
+		})
+	}),
+}
 
-// addWatcher takes the write verbs out of the role that config/rbac gives to Pawl.
-func (c *cluster) addWatcher(ctx context.Context) error {
+// addLesser gives an account what is left of the role that config/rbac gives to Pawl.
+func (c *cluster) addLesser(ctx context.Context, account string, take func(*rbacv1.PolicyRule)) error {
 	role := &rbacv1.ClusterRole{}
 	if err := c.admin.Get(ctx, client.ObjectKey{Name: pawlAccount}, role); err != nil {
 		return fmt.Errorf("read the role of Pawl: %w", err)
 	}
-	less := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: watcherAccount}}
+	less := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}}
 	for _, rule := range role.Rules {
-		if slices.Contains(rule.APIGroups, "apps") || slices.Contains(rule.APIGroups, "") {
-			rule.Verbs = slices.DeleteFunc(rule.Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) })
-		}
-		if len(rule.Verbs) > 0 {
+		take(&rule)
+		if len(rule.Verbs) > 0 && len(rule.Resources) > 0 {
 			less.Rules = append(less.Rules, rule)
 		}
 	}
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: watcherAccount},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: watcherAccount},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: watcherAccount, Namespace: pawlNamespace}},
+		ObjectMeta: metav1.ObjectMeta{Name: account},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: account},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: pawlNamespace}},
 	}
 	for _, o := range []client.Object{less, binding} {
 		if err := c.admin.Create(ctx, o); err != nil {
 			return fmt.Errorf("create %s: %w", o.GetName(), err)
 		}
 	}
-	return c.loginAs(ctx, watcherAccount)
+	return c.loginAs(ctx, account)
 }
 
 // runAs has the manager run as another account from now on.
 func (s *story) runAs(account string) {
-	s.Expect(watcher()).To(Succeed())
+	if add := lesser[account]; add != nil {
+		s.Expect(add()).To(Succeed())
+	}
 	s.stopManager(syscall.SIGTERM)
 	s.account = account
 	s.startManager()

@@ -23,11 +23,7 @@ import (
 // A quota does not let the new pod be created: the pod is absent, and only an Event says why.
 func TestS13Quota(t *testing.T) {
 	tell(t, "s13-quota", func(s *story) {
-		quota := &corev1.ResourceQuota{
-			ObjectMeta: metav1.ObjectMeta{Name: "compute", Namespace: s.namespace},
-			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"requests.cpu": resource.MustParse("350m")}},
-		}
-		s.Expect(lab.admin.Create(s.t.Context(), quota)).To(Succeed())
+		raise := s.quota("350m")
 		s.create("1", cpu("100m"))
 		kept := s.uids(0, 1)
 		s.edit(cpu("200m"))
@@ -36,12 +32,53 @@ func TestS13Quota(t *testing.T) {
 		s.Expect(s.uids(0, 1)).To(Equal(kept), "the others are untouched")
 		s.Expect(partition(s.set())).To(BeEquivalentTo(2))
 
-		before := quota.DeepCopy()
-		quota.Spec.Hard["requests.cpu"] = resource.MustParse("1")
-		s.Expect(lab.admin.Patch(s.t.Context(), quota, client.MergeFrom(before))).To(Succeed())
+		raise("1")
 		s.waitFor("the rollout to complete by itself", rolloutDone(2))
 		s.Expect(s.deletions()).To(BeEmpty())
 	})
+}
+
+// Events, nodes and claims are good to have, not needed. A manager that may read none of them says once what it cannot
+// see, tells of the absent pod what it knows, and that Events would say more; it goes on when the cause is gone. The admission
+// policies except no account but Pawl's own, so they are not there.
+func TestS13Blind(t *testing.T) {
+	tellWithoutAdmission(t, "s13-blind", func(s *story) {
+		s.deadline = "30s"
+		s.runAs(blindAccount)
+		for _, verb := range []string{"list nodes", "watch nodes", "list persistentvolumeclaims", "watch persistentvolumeclaims", "list events"} {
+			s.Eventually(func() []string { return s.manager.lines("Pawl may not " + verb) }, patience).Should(HaveLen(1), "waiting for what the manager says it may not: "+verb)
+		}
+		raise := s.quota("350m")
+		s.create("1", cpu("100m"))
+		kept := s.uids(0, 1)
+		s.edit(cpu("200m"))
+		s.waitFor("the absent pod to be named", state("Blocked", "PodMissing", podName(2)))
+		s.says("the cause is in Events, which Pawl may not list")
+		s.Expect(s.uids(0, 1)).To(Equal(kept), "the others are untouched")
+		s.Expect(partition(s.set())).To(BeEquivalentTo(2))
+
+		raise("1")
+		s.waitFor("the rollout to complete by itself", rolloutDone(2))
+		s.Expect(s.deletions()).To(BeEmpty())
+		s.Expect(s.manager.errors()).To(BeEmpty(), "nothing that is needed is missing")
+	})
+}
+
+// quota bounds what the pods of the story may request together; the function that it returns changes the bound.
+func (s *story) quota(cpu string) func(cpu string) {
+	hard := func(cpu string) corev1.ResourceList {
+		return corev1.ResourceList{"requests.cpu": resource.MustParse(cpu)}
+	}
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "compute", Namespace: s.namespace},
+		Spec:       corev1.ResourceQuotaSpec{Hard: hard(cpu)},
+	}
+	s.Expect(lab.admin.Create(s.t.Context(), quota)).To(Succeed())
+	return func(cpu string) {
+		before := quota.DeepCopy()
+		quota.Spec.Hard = hard(cpu)
+		s.Expect(lab.admin.Patch(s.t.Context(), quota, client.MergeFrom(before))).To(Succeed())
+	}
 }
 
 // cpu sets what each pod requests.

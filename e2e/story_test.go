@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -36,14 +35,14 @@ type story struct {
 	t         *testing.T
 	namespace string
 	policy    appsv1.PodManagementPolicyType
-	admission bool   // whether the admission policies are in force in its namespace
-	account   string // what the manager runs as; Pawl's own if empty
-	manager   *manager
-	managers  int
-	observer  *observer
-	excused   map[string]bool // pods that the story itself ended, revisions that it forced
-	good      string          // the revision that works, once it is known
-	logLost   bool            // the story deletes a RolloutProgress whose tail is in no record
+	admission bool // whether the admission policies are in force in its namespace
+	settings
+	manager  *manager
+	managers int
+	observer *observer
+	excused  map[string]bool // pods that the story itself ended, revisions that it forced
+	good     string          // the revision that works, once it is known
+	logLost  bool            // the story deletes a RolloutProgress whose tail is in no record
 
 	namespaceGone bool // the story deletes its namespace, and the log with it
 }
@@ -107,7 +106,7 @@ func (s *story) begin() {
 
 func (s *story) startManager() {
 	s.managers++
-	m, err := lab.startManagerAs(cmp.Or(s.account, pawlAccount), s.namespace, s.managers)
+	m, err := lab.startManager(s.namespace, s.managers, s.settings)
 	s.Expect(err).NotTo(HaveOccurred())
 	s.manager = m
 }

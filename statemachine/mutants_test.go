@@ -16,6 +16,7 @@ func TestMutantsAreFound(t *testing.T) {
 		{"a step while one is in flight", "I4", []string{"8 step in flight", "14 pod unhealthy"}},
 		{"nobody looks at what others released", "I1", []string{"6 released by others", "14 pod unhealthy", "8 step in flight"}},
 		{"the revision is not restored after a re-creation", "I5", []string{"3 restore the revision"}},
+		{"the claim of the next pod is not looked at", "I2", []string{"15 claim lost"}},
 		{"a stale read is believed", "I8", []string{"a0 stale read"}},
 	} {
 		t.Run(m.name, func(t *testing.T) {

@@ -21,13 +21,14 @@ func seededDice(seed uint64) dice {
 	return r.IntN                       //nolint:forbidigo // as above
 }
 
-// drawWorld draws a StatefulSet and which of the revisions A, B, C cannot start.
+// drawWorld draws a StatefulSet and which of the revisions A, B, C cannot start, or may not be created.
 func drawWorld(roll dice) *world {
-	bad := map[string]bool{}
+	bad, refused := map[string]bool{}, map[string]bool{}
 	if rev := []string{"", "B", "C"}[roll(3)]; rev != "" {
-		bad[rev] = true
+		map[bool]map[string]bool{true: bad, false: refused}[roll(2) == 0][rev] = true
 	}
 	w := newWorld(roll(2) == 0, int32(1+roll(4)), bad)
+	w.refused = refused
 	w.admission = roll(2) == 0
 	return w
 }
@@ -35,7 +36,7 @@ func drawWorld(roll dice) *world {
 // move makes one random move of the world: the controller, a pod, people, or Pawl.
 func (w *world) move(roll dice) {
 	pod := int32(roll(4))
-	switch roll(25) {
+	switch roll(27) {
 	case 0, 1, 2:
 		w.controllerPods()
 	case 3, 4:
@@ -80,6 +81,11 @@ func (w *world) move(roll dice) {
 	case 20:
 		w.force = Force{Revision: []string{"A", "B", "C"}[roll(3)], Partition: int32(roll(4)), Reason: "dice"}
 		w.foreign = true // a person ordered it
+	case 21:
+		w.lost[pod] = !w.lost[pod]
+		w.tell("the claim of db-%d is lost: %t", pod, w.lost[pod])
+	case 22:
+		clear(w.refused) // who refused thinks better of it
 	default:
 		w.decide()
 		w.act()

@@ -26,6 +26,9 @@ type world struct {
 	paused             bool
 	force              Force
 	bad                map[string]bool // revisions whose pods cannot pull their image
+	refused            map[string]bool // revisions whose pods may not be created
+	told               map[int32]Told  // what an Event says of a pod that was refused
+	lost               map[int32]bool  // whose claim has lost its volume
 	state              State
 	log                []Event
 	pending            Intent // recorded, not yet carried out
@@ -41,6 +44,7 @@ func newWorld(parallel bool, replicas int32, bad map[string]bool) *world {
 	w := &world{
 		now: epoch, parallel: parallel, replicas: replicas, partition: Parked, template: "A", generation: 1, observed: 1,
 		created: epoch, cur: "A", upd: "A", updated: replicas, pods: map[int32]*Pod{}, bad: bad,
+		refused: map[string]bool{}, told: map[int32]Told{}, lost: map[int32]bool{},
 	}
 	for i := range replicas {
 		w.create(i, "A")
@@ -60,6 +64,7 @@ func (w *world) violate(format string, args ...any) {
 
 func (w *world) create(i int32, rev string) {
 	w.uids++
+	delete(w.told, i)
 	w.pods[i] = &Pod{
 		Present: true, Name: fmt.Sprintf("db-%d", i), UID: fmt.Sprintf("p%d", w.uids), Ordinal: i, Revision: rev, Created: w.now,
 		StartTime: w.now, ReadySince: w.now, Phase: "Pending", Node: "n1", Containers: []Container{{Name: "mysqld", Waiting: "ContainerCreating"}},
@@ -71,7 +76,7 @@ func (w *world) create(i int32, rev string) {
 
 func (w *world) ready(i int32) bool {
 	p := w.pods[i]
-	if p == nil || p.Terminating || p.Ready || w.bad[p.Revision] && p.Phase == "Pending" {
+	if p == nil || p.Terminating || p.Ready || p.Phase == "Pending" && (w.bad[p.Revision] || w.lost[i]) {
 		return false
 	}
 	p.Phase, p.Ready, p.ReadySince = "Running", true, w.now
@@ -172,6 +177,10 @@ func (w *world) controllerPods() {
 			if i < w.partition && w.cur != "" {
 				rev = w.cur
 			}
+			if w.refused[rev] {
+				w.refuse(i)
+				return // with an error
+			}
 			w.create(i, rev)
 			w.tell("controller creates db-%d at %s", i, rev)
 			if !w.parallel {
@@ -185,6 +194,17 @@ func (w *world) controllerPods() {
 		return
 	}
 	w.controllerRolls()
+}
+
+// refuse is the API server not letting a pod be created, and an Event that says so, again and again.
+func (w *world) refuse(i int32) {
+	said, again := w.told[i]
+	if !again {
+		said = Told{Reason: "FailedCreate", Message: `pods "db" is forbidden: denied`, First: w.now}
+		w.tell("db-%d is refused", i)
+	}
+	said.Last = w.now
+	w.told[i] = said
 }
 
 func (w *world) controllerScalesDown() bool {
@@ -270,8 +290,15 @@ func (w *world) observe() Observation {
 		CurrentRevision: w.cur, UpdateRevision: w.upd, UpdatedReplicas: w.updated, Paused: w.paused, Force: w.force, MayRestore: true,
 		StallGrace: 30 * time.Second, ProgressDeadline: 10 * time.Minute, Pods: make([]Pod, w.replicas),
 	}
+	for i := range o.Pods {
+		o.Pods[i] = Pod{Name: fmt.Sprintf("db-%d", i), Ordinal: int32(i), Told: w.told[int32(i)]}
+	}
 	for i, p := range w.pods {
 		seen := *p
+		seen.Claims = []Claim{{Name: "data-" + p.Name, Phase: "Bound"}}
+		if w.lost[i] {
+			seen.Claims[0].Phase = claimLost
+		}
 		seen.Containers = append([]Container(nil), p.Containers...)
 		if i < w.replicas {
 			o.Pods[i] = seen
@@ -398,6 +425,9 @@ func (w *world) checkStep(o Observation, d Decision) {
 		}
 		if e.Ordinals.Len() != 1 || *e.Partition != first(e.Ordinals) {
 			w.violate("I2: a step releases %q to partition %d", e.Ordinals, *e.Partition)
+		}
+		if p := &o.Pods[first(e.Ordinals)]; claimIn(p, claimLost) != "" && p.Revision != o.UpdateRevision {
+			w.violate("I2: a step, and %s would not come back: its claim is lost", p.Name)
 		}
 		for i := range o.Pods {
 			p := &o.Pods[i]
