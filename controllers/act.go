@@ -46,7 +46,8 @@ func (r *Reconciler) setPartition(ctx context.Context, o statemachine.Observatio
 	}
 	rollingUpdate := map[string]any{"rollingUpdate": map[string]any{"partition": partition}}
 	patch, set := guarded(o, "spec", map[string]any{"updateStrategy": rollingUpdate}), statefulSet(o)
-	if err := r.Client.Patch(ctx, set, patch, client.FieldOwner(reporter)); err != nil {
+	err := timed(writeAct, func() error { return r.Client.Patch(ctx, set, patch, client.FieldOwner(reporter)) })
+	if err != nil {
 		return fmt.Errorf("set the partition to %d: %w", partition, err)
 	}
 	if is := partitionOf(set); is != partition {
@@ -74,7 +75,7 @@ func (r *Reconciler) restoreRevision(ctx context.Context, o statemachine.Observa
 		}
 		o.ResourceVersion = live.ResourceVersion
 		patch, set := guarded(o, "status", map[string]any{"currentRevision": revision}), statefulSet(o)
-		err = r.Client.Status().Patch(ctx, set, patch, client.FieldOwner(reporter))
+		err = timed(writeAct, func() error { return r.Client.Status().Patch(ctx, set, patch, client.FieldOwner(reporter)) })
 		switch {
 		case err == nil:
 			t.statefulSet = set.ResourceVersion
@@ -100,7 +101,7 @@ func (r *Reconciler) replacePod(ctx context.Context, o statemachine.Observation,
 	uid := types.UID(p.UID)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: p.Name}}
 	only := client.Preconditions{UID: &uid, ResourceVersion: &p.ResourceVersion}
-	if err := r.Client.Delete(ctx, pod, only); err != nil {
+	if err := timed(writeAct, func() error { return r.Client.Delete(ctx, pod, only) }); err != nil {
 		return fmt.Errorf("delete the pod %s: %w", p.Name, err)
 	}
 	t.pod = uid

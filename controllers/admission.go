@@ -53,7 +53,8 @@ func (a *Admission) InForce() bool { return a != nil && a.inForce.Load() }
 // Start checks daily, until ctx ends; while the policies are not in force more often.
 func (a *Admission) Start(ctx context.Context) error {
 	for pause := firstCheck; ; pause = min(2*pause, dailyCheck) {
-		if a.InForce() {
+		was := a.InForce()
+		if was {
 			pause = dailyCheck
 		}
 		select {
@@ -61,6 +62,9 @@ func (a *Admission) Start(ctx context.Context) error {
 			return nil
 		case <-time.After(pause):
 			a.Check(ctx)
+		}
+		if was && !a.InForce() {
+			pause = firstCheck / 2 // it is gone: soon again
 		}
 	}
 }

@@ -13,12 +13,13 @@ import (
 	"pawl.dev/pawl/statemachine/ledger"
 )
 
-// announce repeats recorded events where people look for them: as Kubernetes Events and as log lines. It comes after
+// announce repeats recorded events where people look for them: as Kubernetes Events, as log lines and in metrics. It comes after
 // the record, so it never tells of something that did not happen; after a crash it may stay silent. Each line carries
 // the head of the chain after its transition: kept outside the cluster, it vouches for all before it.
 func (r *Reconciler) announce(
 	ctx context.Context, o statemachine.Observation, before, after ledger.Log, events []statemachine.Event,
 ) {
+	count(before.State(), events)
 	logger, regarding := log.FromContext(ctx), reference(o)
 	revision, digest := before.State().Rollout.ToRevision, before.Status().Digest
 	stored := after.Status().Transitions

@@ -22,6 +22,7 @@ type bench struct {
 	facts   facts
 	start   time.Time
 	state   statemachine.State
+	first   []statemachine.Event // the log before the clock began
 	log     []statemachine.Event
 	intents []statemachine.Intent
 	samples []sample
@@ -71,7 +72,7 @@ func newBench() *bench {
 	}
 	b.decide()
 	b.facts.now = epoch
-	b.log = nil
+	b.first, b.log = b.log, nil
 	return b
 }
 

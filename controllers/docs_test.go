@@ -16,18 +16,22 @@ import (
 	"pawl.dev/pawl/statemachine"
 )
 
-//go:generate go test . -run TestReliability -docs
+//go:generate go test . -run "TestReliability|TestMetricsAreListed" -docs
 
-var writeDocs = flag.Bool("docs", false, "write the generated parts of docs/reliability.md")
+var writeDocs = flag.Bool("docs", false, "write the generated parts of docs/")
 
 // TestReliability holds the tables of docs/reliability.md against what the cases and recordings give.
 func TestReliability(t *testing.T) {
 	g := NewWithT(t)
-	const file = "../docs/reliability.md"
+	upToDate(g, "../docs/reliability.md", map[string]string{"cases": caseTable(g), "recordings": recordingTable(t, g)})
+}
+
+// upToDate compares the generated parts of a file, by name, with what they should be; or writes them.
+func upToDate(g Gomega, file string, parts map[string]string) {
 	text, err := os.ReadFile(file)
 	g.Expect(err).NotTo(HaveOccurred())
 	want := string(text)
-	for name, content := range map[string]string{"cases": caseTable(g), "recordings": recordingTable(t, g)} {
+	for name, content := range parts {
 		begin, end := "<!-- generated: "+name+" -->\n", "<!-- end of "+name+" -->"
 		head, rest, found := strings.Cut(want, begin)
 		g.Expect(found).To(BeTrue(), "marker %q", begin)

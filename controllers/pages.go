@@ -108,7 +108,7 @@ func (r *Reconciler) keep(ctx context.Context, namespace string, page v1alpha1.P
 	defer done()
 	record := ledger.Record(namespace, page)
 	key := client.ObjectKeyFromObject(&record)
-	err := r.Client.Create(ctx, &record)
+	err := timed(writeSeal, func() error { return r.Client.Create(ctx, &record) })
 	if apierrors.IsAlreadyExists(err) {
 		err = r.Live.Get(ctx, key, &record)
 	}

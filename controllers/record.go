@@ -132,7 +132,7 @@ func (r *Reconciler) store(ctx context.Context, was, is *v1alpha1.RolloutProgres
 	}
 	ctx, done := writing(ctx)
 	defer done()
-	if err := r.Client.Status().Update(ctx, is); err != nil {
+	if err := timed(writeRecord, func() error { return r.Client.Status().Update(ctx, is) }); err != nil {
 		return false, fmt.Errorf("record events: %w", err)
 	}
 	t.progress = is.ResourceVersion

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"pawl.dev/pawl/api/v1alpha1"
 )
@@ -49,6 +50,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		asking:   flowcontrol.NewTokenBucketPassiveRateLimiter(askQPS, askBurst),
 		Restores: o.Restores, Adopts: o.Adopts, Admission: admission,
 		backOff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minBackOff, maxBackOff),
+	}
+	progress := &fleet{cache: mgr.GetClient(), leading: mgr.Elected(), log: mgr.GetLogger()}
+	if err := metrics.Registry.Register(progress); err != nil {
+		return fmt.Errorf("set up the metrics: %w", err)
 	}
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err

@@ -106,4 +106,14 @@ const (
 	classSoft                  // blocked after the progress deadline
 )
 
+// classNames are the words for the classes in metrics.
+var classNames = [...]string{
+	classNone: "", classTerminal: "terminal", classPull: "pull", classCrash: "crash", classConfig: "config", classEnded: "ended",
+	classRefused: "refused", classSoft: "soft",
+}
+
+// Class is the kind of stall that the reason stands for: terminal, pull, crash, config, ended, refused or soft; empty
+// for a reason that is no stall, or that nobody knows. All but soft rarely heal by themselves.
+func (r Reason) Class() string { return classNames[r.class()] }
+
 func (c class) hard() bool { return c != classNone && c != classSoft }

@@ -61,6 +61,15 @@ func transitions() fsm.Events {
 	return events
 }
 
+// EventTypes are all the types of events, in the order of the table.
+func EventTypes() []EventType {
+	types := make([]EventType, len(table))
+	for i, l := range table {
+		types[i] = l.event
+	}
+	return types
+}
+
 // machine walks the table.
 type machine struct{ fsm *fsm.FSM }
 

@@ -18,6 +18,8 @@ type options struct {
 	leaderElect                  bool
 	leaderNamespace              string
 	healthAddress, metrics       string
+	metricsSecure                bool
+	metricsCerts                 string
 	logFormat, logLevel          string
 	kubeconfig                   string
 	concurrency                  int
@@ -48,7 +50,10 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.BoolVar(&o.leaderElect, "leader-elect", true, "run as one of several replicas, of which one works")
 	f.StringVar(&o.leaderNamespace, "leader-election-namespace", home, "namespace of the lease")
 	f.StringVar(&o.healthAddress, "health-probe-address", ":8081", "address of /healthz and /readyz; 0 is none")
-	f.StringVar(&o.metrics, "metrics-bind-address", ":8080", "address of /metrics; 0 is none")
+	f.StringVar(&o.metrics, "metrics-bind-address", ":8443", "address of /metrics; 0 is none")
+	f.BoolVar(&o.metricsSecure, "metrics-secure", true,
+		"serve /metrics over HTTPS, to those whose token may get /metrics; false serves everybody over HTTP")
+	f.StringVar(&o.metricsCerts, "metrics-cert-dir", "", "directory of tls.crt and tls.key of /metrics (default self-signed)")
 	f.StringVar(&o.logFormat, "log-format", "json", "json or console")
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info or error")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file with the cluster and the credentials (default those of the pod)")

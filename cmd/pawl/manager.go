@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"pawl.dev/pawl/api/v1alpha1"
@@ -23,6 +24,8 @@ import (
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=pawl-system,verbs=get;create;update
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups="",resources=events,namespace=pawl-system,verbs=create;patch
 
 // manage runs the manager until ctx ends. Before it starts it waits until the cluster can be worked with, and says what
@@ -107,12 +110,16 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 			caches.DefaultNamespaces[namespace] = cache.Config{}
 		}
 	}
+	serving := metricsserver.Options{BindAddress: o.metrics, SecureServing: o.metricsSecure, CertDir: o.metricsCerts}
+	if o.metricsSecure {
+		serving.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
 	graceful := 25 * time.Second // more than one write may take, less than a kubelet waits
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Cache: caches, Logger: ctrl.Log,
 		LeaderElection: o.leaderElect, LeaderElectionID: "pawl.pawl.dev", LeaderElectionNamespace: o.leaderNamespace,
 		LeaderElectionReleaseOnCancel: true,
-		Metrics:                       metricsserver.Options{BindAddress: o.metrics},
+		Metrics:                       serving,
 		HealthProbeBindAddress:        "0",
 		GracefulShutdownTimeout:       &graceful,
 	})

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,8 @@ func (p permission) String() string {
 const (
 	withoutNodes  = "a pod on a node that went silent is believed to be healthy for longer"
 	withoutClaims = "a pod is replaced even if its volume is lost, so that it cannot come back"
+
+	withoutReviews = "nobody can read /metrics, but for --metrics-secure=false"
 )
 
 // permissions are those that config/rbac grants; the test of this package compares the two.
@@ -76,30 +79,40 @@ var permissions = []permission{
 		verb: "list", resource: "events",
 		without: "why a pod is not created, or waits for its volumes, is not told",
 	},
+	{verb: "create", group: "authentication.k8s.io", resource: "tokenreviews", without: withoutReviews},
+	{verb: "create", group: "authorization.k8s.io", resource: "subjectaccessreviews", without: withoutReviews},
 	{verb: "create", group: "events.k8s.io", resource: "events", without: "there are no Kubernetes Events"},
 }
 
-// refusals are the permissions that Pawl does not have.
-func refusals(ctx context.Context, client kubernetes.Interface, o options) ([]permission, error) {
-	wanted := make([]permission, 0, len(permissions)+2)
+// wanted are the permissions to ask for, as the flags have it.
+func wanted(o options) []permission {
+	all := make([]permission, 0, len(permissions)+2)
 	for _, p := range permissions {
-		if len(o.namespaces) == 0 || p.resource == "nodes" || p.where != "" {
-			wanted = append(wanted, p)
+		if p.without == withoutReviews && (!o.metricsSecure || o.metrics == "0") {
+			continue
+		}
+		if len(o.namespaces) == 0 || p.where != "" || slices.Contains([]string{"nodes", "tokenreviews", "subjectaccessreviews"}, p.resource) {
+			all = append(all, p)
 			continue
 		}
 		for _, p.where = range o.namespaces {
-			wanted = append(wanted, p)
+			all = append(all, p)
 		}
 	}
 	if o.leaderElect {
 		for _, verb := range []string{"get", "create", "update"} {
-			wanted = append(wanted, permission{
+			all = append(all, permission{
 				verb: verb, group: "coordination.k8s.io", resource: "leases", where: o.leaderNamespace,
 			})
 		}
 	}
+	return all
+}
+
+// refusals are the permissions that Pawl does not have.
+func refusals(ctx context.Context, client kubernetes.Interface, o options) ([]permission, error) {
 	var refused []permission
-	for _, p := range wanted {
+	for _, p := range wanted(o) {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
 				Namespace: p.where, Verb: p.verb, Group: p.group, Resource: p.resource, Subresource: p.sub,

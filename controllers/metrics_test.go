@@ -1,0 +1,235 @@
+package controllers
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"pawl.dev/pawl/api/v1alpha1"
+	"pawl.dev/pawl/statemachine"
+	"pawl.dev/pawl/statemachine/ledger"
+)
+
+// cached is a cache that holds these.
+type cached []v1alpha1.RolloutProgress
+
+func (c cached) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errReadAgain
+}
+
+func (c cached) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*v1alpha1.RolloutProgressList).Items = c
+	return nil
+}
+
+func elected() <-chan struct{} {
+	is := make(chan struct{})
+	close(is)
+	return is
+}
+
+// progressOf is a RolloutProgress whose status is the fold of what Pawl recorded.
+func progressOf(name string, events []statemachine.Event) v1alpha1.RolloutProgress {
+	log, err := ledger.Load(name, v1alpha1.RolloutProgressStatus{}, nil)
+	if err == nil {
+		log, err = log.Append(events)
+	}
+	if err != nil {
+		panic(err)
+	}
+	p := v1alpha1.RolloutProgress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: "1"}, Status: log.Status()}
+	p.Status.Conditions = ledger.Conditions(p.Status, 1, epoch)
+	return p
+}
+
+// stuck is a rollout whose first pod cannot pull its image, two minutes after it began.
+func stuck() *bench {
+	b := newBench()
+	b.steps()
+	b.put(2, "r2").Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
+		Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}},
+	}}}
+	b.until(epoch.Add(2 * time.Minute))
+	return b
+}
+
+// written is a RolloutProgress that holds what happened on a bench.
+func written(name string, b *bench) v1alpha1.RolloutProgress {
+	return progressOf(name, append(slices.Clone(b.first), b.log...))
+}
+
+func TestFleet(t *testing.T) {
+	g := NewWithT(t)
+	p := written("db", stuck())
+	f := &fleet{cache: cached{p}, leading: elected(), log: logr.Discard()}
+	text := exposition(g, f)
+	g.Expect(text).To(ContainElements(
+		`pawl_rollout_state_info{class="pull",namespace="shop",pod="db-2",reason="ImagePullBackOff",state="Blocked",statefulset="db"} 1`,
+		`pawl_rollout_partition{namespace="shop",statefulset="db"} 2`,
+		`pawl_rollout_replicas{namespace="shop",statefulset="db"} 3`,
+		`pawl_rollout_updated_replicas{namespace="shop",statefulset="db"} 0`,
+		fmt.Sprintf(`pawl_rollout_state_since_timestamp_seconds{namespace="shop",statefulset="db"} %v`, seconds1970(p.Status.Since.Time)),
+		fmt.Sprintf(`pawl_rollout_started_timestamp_seconds{namespace="shop",statefulset="db"} %v`, seconds1970(p.Status.Rollout.StartedAt.Time)),
+		HavePrefix(`pawl_ledger_bytes{namespace="shop",statefulset="db"} `),
+	))
+
+	damaged := *p.DeepCopy()
+	halted(&damaged.Status, 1, true, reasonLogDamaged, "No step is taken.")
+	f.cache = cached{damaged}
+	g.Expect(exposition(g, f)).To(ContainElement(
+		`pawl_rollout_state_info{class="soft",namespace="shop",pod="",reason="LogDamaged",state="Blocked",statefulset="db"} 1`))
+
+	gone := *p.DeepCopy()
+	halted(&gone.Status, 1, false, reasonNotManaged, "Not handed to Pawl.")
+	f.cache = cached{gone}
+	g.Expect(exposition(g, f)).To(BeEmpty(), "what is not Pawl's has no series")
+	f.cache = cached{}
+	g.Expect(exposition(g, f)).To(BeEmpty(), "series vanish with their object")
+	f.cache, f.leading = cached{p}, make(chan struct{})
+	g.Expect(exposition(g, f)).To(BeEmpty(), "a replica in waiting says nothing")
+}
+
+// exposition is what a scrape of one collector reads.
+func exposition(g Gomega, c prometheus.Collector) []string {
+	registry := prometheus.NewPedanticRegistry()
+	g.Expect(registry.Register(c)).To(Succeed())
+	families, err := registry.Gather()
+	g.Expect(err).NotTo(HaveOccurred())
+	var lines []string
+	for line := range strings.SplitSeq(text(g, families), "\n") {
+		if line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func text(g Gomega, families []*dto.MetricFamily) string {
+	var b bytes.Buffer
+	for _, f := range families {
+		_, err := expfmt.MetricFamilyToText(&b, f)
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	return b.String()
+}
+
+// Durations are those between recorded transitions, also where the first of the two is older than this process.
+func TestCount(t *testing.T) {
+	g := NewWithT(t)
+	before := sums(g)
+	grew := func(name string) float64 { return sums(g)[name] - before[name] }
+
+	b := stuck()
+	count(newBench().state, b.log)
+	g.Expect(grew("pawl_transitions_total Blocked")).To(Equal(1.0))
+	g.Expect(grew("pawl_blocked_seconds_total")).To(BeZero(), "it is blocked still")
+	g.Expect(grew("pawl_rollout_duration_seconds Superseded")).To(BeZero())
+
+	s := b.state
+	b.log = nil
+	b.template("r1")
+	b.look()
+	count(s, b.log)
+	g.Expect(grew("pawl_transitions_total RolloutStarted")).To(Equal(2.0))
+	g.Expect(grew("pawl_rollout_duration_seconds RolledBack")).To(Equal(b.facts.now.Sub(s.Rollout.StartedAt).Seconds()))
+	g.Expect(grew("pawl_blocked_seconds_total")).To(BeNumerically("~", b.facts.now.Sub(s.Block.Since).Seconds(), 0.001))
+	g.Expect(grew("pawl_bypasses_total PodDead")+grew("pawl_pods_replaced_total")).To(BeNumerically(">", 0), "the dead pod is free: %v", b.log)
+}
+
+// sums are the values of all of Pawl's metrics: of histograms the sum of what was observed.
+func sums(g Gomega) map[string]float64 {
+	families, err := metrics.Registry.Gather()
+	g.Expect(err).NotTo(HaveOccurred())
+	all := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			key := f.GetName()
+			for _, l := range m.GetLabel() {
+				key += " " + l.GetValue()
+			}
+			all[key] = m.GetCounter().GetValue() + m.GetHistogram().GetSampleSum()
+		}
+	}
+	return all
+}
+
+func TestMetricsLint(t *testing.T) {
+	g := NewWithT(t)
+	registry := inventory(g)
+	problems, err := testutil.GatherAndLint(registry)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(problems).To(BeEmpty())
+}
+
+// inventory has every metric of Pawl once.
+func inventory(g Gomega) prometheus.Gatherer {
+	gateResults.WithLabelValues("primary", "Open")
+	registry := prometheus.NewPedanticRegistry()
+	g.Expect(registry.Register(&fleet{cache: cached{written("db", stuck())}, leading: elected(), log: logr.Discard()})).To(Succeed())
+	pawl := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		families, err := metrics.Registry.Gather()
+		return slices.DeleteFunc(families, func(f *dto.MetricFamily) bool { return !strings.HasPrefix(f.GetName(), "pawl_") }), err
+	})
+	return prometheus.Gatherers{registry, pawl}
+}
+
+// metricTable lists every metric with its labels, for docs/observability.md.
+func metricTable(g Gomega) string {
+	families, err := inventory(g).Gather()
+	g.Expect(err).NotTo(HaveOccurred())
+	var b strings.Builder
+	b.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, f := range families {
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.GetName(), strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), f.GetHelp())
+	}
+	return b.String()
+}
+
+// The metrics that docs/observability.md lists are those that there are.
+func TestMetricsAreListed(t *testing.T) {
+	g := NewWithT(t)
+	upToDate(g, "../docs/observability.md", map[string]string{"metrics": metricTable(g)})
+}
+
+// BenchmarkScrape is one scrape of 10,000 StatefulSets, each in the middle of a rollout.
+func BenchmarkScrape(b *testing.B) {
+	g := NewWithT(b)
+	var all cached
+	stuck := stuck()
+	for i := range 10000 {
+		all = append(all, written(fmt.Sprintf("db%d", i), stuck))
+	}
+	registry := prometheus.NewRegistry()
+	g.Expect(registry.Register(&fleet{cache: all, leading: elected(), log: logr.Discard()})).To(Succeed())
+	series, size := 0, 0
+	for b.Loop() {
+		families, err := registry.Gather()
+		g.Expect(err).NotTo(HaveOccurred())
+		series = 0
+		for _, f := range families {
+			series += len(f.GetMetric())
+		}
+		size = len(text(g, families))
+	}
+	b.ReportMetric(float64(series), "series")
+	b.ReportMetric(float64(size)/1e6, "MB/scrape")
+}
