@@ -69,7 +69,7 @@ var results = tally{rows: map[string]*row{}}
 func (r *tally) record(title string, policy appsv1.PodManagementPolicyType, where string, began time.Time, t *testing.T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := fmt.Sprintf("%-26s %-13s %-10s", title, policy, where)
+	key := fmt.Sprintf("%-37s %-13s %-10s", title, policy, where)
 	if r.rows[key] == nil {
 		r.rows[key] = &row{}
 	}
@@ -89,7 +89,7 @@ func (r *tally) table() string {
 	}
 	slices.Sort(keys)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-26s %-13s %-10s %5s %9s %9s\n", "STORY", "POLICY", "ADMISSION", "RUNS", "FAILURES", "SLOWEST")
+	fmt.Fprintf(&b, "%-37s %-13s %-10s %5s %9s %9s\n", "STORY", "POLICY", "ADMISSION", "RUNS", "FAILURES", "SLOWEST")
 	for _, key := range keys {
 		row := r.rows[key]
 		fmt.Fprintf(&b, "%s %5d %9d %8.1fs\n", key, row.runs, row.failures, row.slowest.Seconds())

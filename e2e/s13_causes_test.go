@@ -206,11 +206,7 @@ func (s *story) loseVolume(claim string) *corev1.PersistentVolume {
 func TestS13ClaimMissing(t *testing.T) {
 	tell(t, "s13-claim-missing", func(s *story) {
 		s.create("1")
-		s.edit(func(set *appsv1.StatefulSet) {
-			set.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "shared", VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "shared"},
-			}}}
-		})
+		s.edit(mounts("shared"))
 		s.waitFor("the claim to be named", state("Stepping", "PVCMissing", podName(2)))
 		s.says("needs claim shared, which does not exist")
 		casualty := s.pod(2).UID

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-//go:generate go test . -run TestDocs -docs
+//go:generate go test . -run "TestDocs|TestRunbooks" -docs
 
 var writeDocs = flag.Bool("docs", false, "write the generated parts of README.md and docs/")
 

