@@ -302,8 +302,9 @@ func (w *monitoring) scrape(token string) int {
 	return response.StatusCode
 }
 
-// dashboard asks every query of config/grafana and counts what comes back. Gates are left out: no policy has any.
-func (w *monitoring) dashboard() map[string]int {
+// asked asks every query of the dashboard and of docs/observability.md, and counts what comes back. Gates are left out:
+// no policy has any.
+func (w *monitoring) asked() map[string]int {
 	text, err := os.ReadFile("../config/grafana/pawl.json")
 	w.Expect(err).NotTo(HaveOccurred())
 	board, err := decode[struct {
@@ -313,15 +314,39 @@ func (w *monitoring) dashboard() map[string]int {
 		}
 	}](text)
 	w.Expect(err).NotTo(HaveOccurred())
-	variables := strings.NewReplacer("$__rate_interval", "1m", "$__range", "10m", "$namespace", ".*", "$statefulset", ".*")
-	found := map[string]int{}
+	queries := documentedQueries(w.story)
 	for _, p := range board.Panels {
 		for _, t := range p.Targets {
 			if p.Title != "Gates" {
-				found[p.Title+": "+t.Expr] = len(w.query(variables.Replace(t.Expr)))
+				queries[p.Title] = append(queries[p.Title], t.Expr)
 			}
 		}
 	}
-	w.Expect(len(found)).To(BeNumerically(">", 10), "the dashboard was read")
+	w.Expect(len(queries)).To(BeNumerically(">", 10), "both were read")
+	variables := strings.NewReplacer("$__rate_interval", "1m", "$__range", "10m", "$namespace", ".*", "$statefulset", ".*")
+	found := map[string]int{}
+	for where, list := range queries {
+		for _, query := range list {
+			found[where+": "+query] = len(w.query(variables.Replace(query)))
+		}
+	}
 	return found
+}
+
+// documentedQueries are the examples in docs/observability.md, by what they are said to tell.
+func documentedQueries(s *story) map[string][]string {
+	text, err := os.ReadFile("../docs/observability.md")
+	s.Expect(err).NotTo(HaveOccurred())
+	_, rest, found := strings.Cut(string(text), "```promql\n")
+	s.Expect(found).To(BeTrue())
+	block, _, _ := strings.Cut(rest, "```")
+	queries, what := map[string][]string{}, ""
+	for line := range strings.Lines(block) {
+		if comment, is := strings.CutPrefix(line, "# "); is {
+			what = strings.TrimSpace(comment)
+		} else {
+			queries[what] = append(queries[what], strings.TrimSpace(line))
+		}
+	}
+	return queries
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func TestS13Quota(t *testing.T) {
 		s.create("1", cpu("100m"))
 		kept := s.uids(0, 1)
 		s.edit(cpu("200m"))
-		s.waitFor("the quota to be named", state("Blocked", "QuotaExceeded", podName(2)))
+		s.refused("QuotaExceeded")
 		s.says("exceeded quota: compute", "Raise the quota")
 		s.Expect(s.uids(0, 1)).To(Equal(kept), "the others are untouched")
 		s.Expect(partition(s.set())).To(BeEquivalentTo(2))
@@ -81,6 +82,20 @@ func (s *story) quota(cpu string) func(cpu string) {
 	}
 }
 
+// refused waits until the StatefulSet controller has said that the pod may not be created, and then until Pawl has heard
+// it. That controller writes its Events one after another, and with many stories at once some are a minute late; Pawl asks
+// ever more rarely the longer there is nothing to hear.
+func (s *story) refused(reason string) {
+	s.t.Helper()
+	s.Eventually(func() bool {
+		var list corev1.EventList
+		s.Expect(lab.admin.List(s.t.Context(), &list, client.InNamespace(s.namespace))).To(Succeed())
+		return slices.ContainsFunc(list.Items, func(e corev1.Event) bool { return e.Reason == "FailedCreate" })
+	}, 3*patience, 200*time.Millisecond).Should(BeTrue(), "waiting for the StatefulSet controller to say why the pod is not there")
+	s.Eventually(func() string { return state("Blocked", reason, podName(2))(s.observer.status()) }, 3*patience, tick).
+		Should(BeEmpty(), "waiting for the refusal to be named")
+}
+
 // cpu sets what each pod requests.
 func cpu(amount string) func(*appsv1.StatefulSet) {
 	return func(set *appsv1.StatefulSet) {
@@ -94,7 +109,7 @@ func TestS13AdmissionDenies(t *testing.T) {
 		s.denyTag("denied")
 		s.create("1")
 		s.setImage("denied")
-		s.waitFor("the refusal to be named", state("Blocked", "AdmissionRejected", podName(2)))
+		s.refused("AdmissionRejected")
 		s.says("this image is not allowed here", "Fix or revert the template")
 		s.setImage("1")
 		s.waitFor("the rollback", done("RolledBack"))
@@ -150,7 +165,7 @@ func TestS13PodSecurity(t *testing.T) {
 		ns.Labels["pod-security.kubernetes.io/enforce"] = "baseline"
 		s.Expect(lab.admin.Patch(s.t.Context(), ns, client.MergeFrom(before))).To(Succeed())
 		s.edit(func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.HostNetwork = true })
-		s.waitFor("the refusal to be named", state("Blocked", "AdmissionRejected", podName(2)))
+		s.refused("AdmissionRejected")
 		s.says(`violates PodSecurity "baseline:latest"`)
 		s.edit(func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.HostNetwork = false })
 		s.waitFor("the rollback", done("RolledBack"))

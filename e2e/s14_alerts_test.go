@@ -32,13 +32,13 @@ func TestS14Blocked(t *testing.T) {
 		s.Expect(page.Annotations).To(HaveKeyWithValue("runbook_url", HaveSuffix("/docs/runbooks/"+page.Labels["reason"]+".md")))
 		s.Expect(page.Annotations).To(HaveKeyWithValue("summary", ContainSubstring(page.Labels["reason"]+" ("+podName(2)+")")))
 
-		shown := w.dashboard()
+		shown := w.asked()
 
 		s.runs(runbook(s, page.Labels["reason"], "What to do"))
 		s.waitFor("the rollback", done("RolledBack"))
 		w.waitForPage("RolloutBlocked", "resolved")
-		for query, points := range w.dashboard() {
-			s.Expect(max(points, shown[query])).To(BeNumerically(">", 0), "a panel of the dashboard is empty: %s", query)
+		for query, points := range w.asked() {
+			s.Expect(max(points, shown[query])).To(BeNumerically(">", 0), "no data for a query of the dashboard or of docs/observability.md: %s", query)
 		}
 	})
 }

@@ -178,7 +178,7 @@ func (s *story) troubled(reasons string) (shown string) {
 		}
 		shown = stalled.Reason
 		return slices.Contains(strings.Fields(reasons), shown)
-	}, patience, tick).Should(BeTrue(), "waiting for %s", reasons)
+	}, 3*patience, tick).Should(BeTrue(), "waiting for %s", reasons)
 	if shown == "LogDamaged" {
 		return "LedgerBroken" // the name of its alert
 	}
