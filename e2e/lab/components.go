@@ -97,9 +97,9 @@ func (l *Lab) watchdogComponent(owner int, started string) component {
 	return component{name: watchdog, args: []string{WatchdogCommand, l.Dir, strconv.Itoa(owner), started}}
 }
 
-// auditPolicy keeps who changed what, and leaves out what nobody asks for.
-// Secrets and tokens would be no worse than anything else at this level, which
-// records no bodies.
+// auditPolicy keeps who changed what, and leaves out what nobody asks for. Of
+// patches of StatefulSets it keeps the body: who wrote which partition. Secrets
+// and tokens would be no worse than anything else, whose bodies it does not keep.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted, Panic]
@@ -113,5 +113,9 @@ rules:
   - {group: authentication.k8s.io, resources: [tokenreviews]}
   - {group: "", resources: [events]}
   - {group: events.k8s.io, resources: [events]}
+- level: Request
+  verbs: [patch]
+  resources:
+  - {group: apps, resources: [statefulsets, statefulsets/status]}
 - level: Metadata
 `

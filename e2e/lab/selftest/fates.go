@@ -15,6 +15,7 @@ type story struct {
 	beside      []string // images of further containers
 	notes       map[string]string
 	nodes       map[string]string
+	gate        string // a readiness gate
 	policy      string
 	replicas    int
 	probed      bool
@@ -61,6 +62,14 @@ func deletePod(ctx context.Context, t *test, name string) error {
 func silence(ctx context.Context, t *test, name string) error {
 	lost := `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`
 	return t.kubelet.Do(ctx, http.MethodPatch, podsPath+name+"/status", lost, nil)
+}
+
+// openGate sets the condition that a readiness gate asks for.
+func openGate(gate string) func(context.Context, *test, string) error {
+	return func(ctx context.Context, t *test, name string) error {
+		opened := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":"True"}]}}`, gate)
+		return t.kubelet.Do(ctx, http.MethodPatch, podsPath+name+"/status", opened, nil)
+	}
 }
 
 // fates tells all stories at once, each on a StatefulSet of its own.

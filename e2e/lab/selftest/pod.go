@@ -109,6 +109,10 @@ func statefulSet(name, image string, s story) map[string]any {
 		probe := map[string]any{"exec": map[string]any{"command": []string{"true"}}}
 		first["readinessProbe"] = probe
 	}
+	spec := map[string]any{"containers": containers, "nodeSelector": s.nodes}
+	if s.gate != "" {
+		spec["readinessGates"] = []any{map[string]any{"conditionType": s.gate}}
+	}
 	labels := map[string]any{"app": name}
 	return map[string]any{
 		"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": map[string]any{"name": name},
@@ -117,7 +121,7 @@ func statefulSet(name, image string, s story) map[string]any {
 			"selector": map[string]any{"matchLabels": labels},
 			"template": map[string]any{
 				"metadata": map[string]any{"labels": labels, "annotations": s.notes},
-				"spec":     map[string]any{"containers": containers, "nodeSelector": s.nodes},
+				"spec":     spec,
 			},
 		},
 	}

@@ -67,6 +67,12 @@ var stories = []story{
 		{what: "Ready", seen: ready, do: silence},
 		{what: "Ready again", seen: func(p pod) bool { return p.ready() && p.condition("ContainersReady", "True") }, hold: time.Second},
 	}},
+	{name: "gated", image: image + "1", gate: "example.com/in-sync", moments: []moment{
+		{what: "not Ready, though its containers are", hold: time.Second, do: openGate("example.com/in-sync"), seen: func(p pod) bool {
+			return !p.ready() && p.condition("ContainersReady", "True") && p.condition("Ready", "False")
+		}},
+		{what: "Ready", seen: func(p pod) bool { return p.condition("Ready", "True") }, hold: time.Second},
+	}},
 	{name: "turned", image: image + "1", moments: []moment{
 		{what: "Ready", seen: ready, do: setFate("never")},
 		{what: "not Ready", seen: unready, do: setFate("crash")},

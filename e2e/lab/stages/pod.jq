@@ -19,9 +19,13 @@ def neighbourEnded: struck as $struck
   | any(.status.containerStatuses | to_entries[]; .key != $struck and .value.state.terminated != null);
 def allReady: all(.status.containerStatuses[]; .ready);
 
+# Someone else sets the conditions that the readiness gates ask for.
+def open: .status.conditions as $have
+  | all(.spec.readinessGates[]?.conditionType; . as $gate | any($have[]; .type == $gate and .status == "True"));
+
 # Other than its containers, the pod is made not Ready by the node controller,
 # when the node falls silent; the kubelet puts that right when it is back.
-def published: allReady as $ready | any(.status.conditions[]; .type == "Ready" and (.status == "True") == $ready);
+def published: (allReady and open) as $ready | any(.status.conditions[]; .type == "Ready" and (.status == "True") == $ready);
 
 # Where the struck container stands.
 def at:
@@ -54,7 +58,7 @@ def step:
   elif at == "Unseen" then "create"
   elif neighbourEnded then "revive"
   elif at == "Running" then running
-  elif fate == "creating" and status.state.waiting != null then "settled" # whatever reason a test puts there
+  elif fate == "creating" then "settled" # whatever a test has it wait or end with
   elif fate == "bad" then (if at == "ErrImagePull" then "pull-backs-off" else "pull-fails" end)
   elif at == "Ended" and (fate == "crash" or fate == "exits") and status.restartCount > 0 then "back-off"
   else start end;
