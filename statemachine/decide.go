@@ -43,6 +43,8 @@ func (v *view) next() {
 			return
 		}
 		v.abort(ReasonNotInEffect)
+	} else if v.s.Step.Open() && v.s.Name == Blocked && v.s.Block.Reason == ReasonPartitionNotWritten {
+		v.unblock() // it is written now
 	}
 	v.whatNext()
 }

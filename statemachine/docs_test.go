@@ -126,9 +126,19 @@ var eventMeaning = map[EventType]string{
 	Abandoned:           "The StatefulSet is being deleted, or its label is gone.",
 }
 
-// blockedWhen says when a reason of this class is Blocked.
-var blockedWhen = map[class]string{
-	classNone: "never", classTerminal: "at once", classPull: "after the grace", classCrash: "after the grace",
+// blocks reports whether a rollout can be Blocked with this reason. What takes too long to start is told by what it waits
+// for, so Starting never is.
+func blocks(r Reason) bool { return reasons[r].class != classNone && r != ReasonStarting }
+
+func blockedWhen(r Reason) string {
+	if !blocks(r) {
+		return "never"
+	}
+	return blockedWhenOf[reasons[r].class]
+}
+
+var blockedWhenOf = map[class]string{
+	classTerminal: "at once", classPull: "after the grace", classCrash: "after the grace",
 	classConfig: "after the grace", classEnded: "after the grace", classRefused: "after the grace",
 	classSoft: "after the progress deadline",
 }
@@ -146,7 +156,7 @@ func reasonTable() string {
 		if next == "" {
 			next = "Nothing."
 		}
-		fmt.Fprintf(&b, "| <a id=\"%s\"></a>%s | %s | %s | %s |\n", strings.ToLower(string(r)), r, blockedWhen[reasons[r].class], reasons[r].means, next)
+		fmt.Fprintf(&b, "| <a id=\"%s\"></a>%s | %s | %s | %s |\n", strings.ToLower(string(r)), r, blockedWhen(r), reasons[r].means, next)
 	}
 	return b.String()
 }

@@ -54,7 +54,12 @@ func (s State) apply(e Event, name StateName) State {
 		s.Block, s.Hold, s.Clock = before.Block.next(e), holdOf(e), s.Clock.next(e)
 	case Released:
 		s = s.released(e)
-	case Unblocked, StepResumed, Settled:
+	case StepResumed:
+		if before.Block.Reason == ReasonPartitionNotWritten {
+			s.Step.StartedAt = e.Time // nobody could replace its pods before
+		}
+		s = s.free()
+	case Unblocked, Settled:
 		s = s.free()
 	case RolloutCompleted:
 		s.Finished = ordinalRange(s.Start, s.Replicas)

@@ -165,8 +165,8 @@ func TestI9AndLiveness(t *testing.T) {
 		if w.state.Name != Done && w.state.Name != Blocked {
 			t.Fatalf("stuck in %s %s %s\n%s", w.state.Name, w.state.Reason, w.state.Message, strings.Join(w.trace, "\n"))
 		}
-		if w.state.Name == Blocked && (w.state.Reason == "" || w.state.Message == "") {
-			t.Fatalf("Blocked without a reason")
+		if w.state.Name == Blocked && (!blocks(w.state.Reason) || w.state.Message == "") {
+			t.Fatalf("Blocked without a reason that says so: %q", w.state.Reason)
 		}
 		events := len(w.log)
 		w.settle()

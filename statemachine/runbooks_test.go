@@ -65,7 +65,6 @@ var runbooks = map[Reason]runbook{
 	ReasonQuotaExceeded:         {[]string{seeSet, `kubectl describe resourcequota -n "$NAMESPACE"`}, "Raise the quota, or free some of it. " + triesAgain("") + "\n\n" + revertOrFix},
 	ReasonAdmissionRejected:     {[]string{seeSet, `kubectl get namespace "$NAMESPACE" --show-labels`}, "The message names who refuses. Change that, or the template. " + revertOrFix},
 
-	ReasonStarting:            {[]string{seePod, seeLog}, "The pod takes longer than the progress deadline, without a sign of trouble. If it needs that long, let it: the rollout goes on once it is ready. " + revertOrFix},
 	ReasonUnschedulable:       {[]string{seePod, `kubectl get nodes`}, "Make room: the message says what each node lacks. The rollout goes on once the pod is ready. " + revertOrFix},
 	ReasonNotScheduled:        {[]string{seePod, `kubectl get pod "$POD" -n "$NAMESPACE" -o jsonpath='{.spec.schedulerName}'`}, "See that the scheduler of that name runs. " + revertOrFix},
 	ReasonSchedulingGated:     {[]string{`kubectl get pod "$POD" -n "$NAMESPACE" -o jsonpath='{.spec.schedulingGates}'`}, "Whoever set the gate has to remove it: find that controller. " + revertOrFix},
@@ -80,7 +79,7 @@ var runbooks = map[Reason]runbook{
 	ReasonNotPromoted:         {[]string{seeSet, `kubectl get pods -n "$NAMESPACE"`}, "All pods run the target. See that no pod of the StatefulSet is still terminating, and that kube-controller-manager runs."},
 	ReasonStatusStale:         {[]string{`kubectl get statefulset "$NAME" -n "$NAMESPACE" -o jsonpath='{.metadata.generation} {.status.observedGeneration}'`, `kubectl get lease kube-controller-manager -n kube-system`, seeSet}, "The StatefulSet controller has not looked at the StatefulSet since it was changed. See that kube-controller-manager runs; the Events of the StatefulSet say what keeps it."},
 	ReasonPartitionNotWritten: {[]string{seeSet}, "The Events of the StatefulSet say what refuses the write: a permission (apply config/rbac again), or a policy or webhook that has to except the service account of Pawl."},
-	ReasonPartitionContested:  {[]string{seeOwner}, "`managedFields` names who writes `f:partition`. Take the partition out of its manifest, or tell it to leave the field alone. Pawl goes on once nobody has written it for ten minutes."},
+	ReasonPartitionContested:  {[]string{seeOwner}, "`managedFields` names who writes `f:partition`. Take the partition out of its manifest, or tell it to leave the field alone. Pawl goes on once nobody has written it for ten minutes, and at once with the next template."},
 	ReasonRevisionUnstable:    {[]string{`kubectl get controllerrevision -n "$NAMESPACE" --sort-by=.revision`, seeOwner}, "Something changes the template to and fro, or the StatefulSet controller makes a new revision of the same template. Find who writes the template. Pawl goes on once the revision holds for a minute."},
 	ReasonSupersededPodStuck:  {[]string{seePod, `kubectl get pods -n "$NAMESPACE" -L controller-revision-hash`}, "The pod is of a rollout that was given up, and it is not its turn. Delete it: it comes back at the current revision.\n\n```sh\nkubectl delete pod \"$POD\" -n \"$NAMESPACE\"\n```"},
 	ReasonTotalOutage:         {[]string{`kubectl get pods -n "$NAMESPACE" -o wide`, `kubectl get nodes`}, "No pod is healthy, so no order of steps is safe, and Pawl does not choose one. Heal the database as you would without a rollout. If the template is what broke it:\n\n@revert\n\nPods that are dead at the bad revision come back at the stable one. To have the new revision started on the pods whatever their health, break the glass below."},
@@ -148,7 +147,7 @@ func page(r Reason) string {
 		"The pods that are not yet updated are left alone: nothing gets worse by itself.\n\n"+
 		"`NAME`, `NAMESPACE` and `POD` below are the labels statefulset, namespace and pod of the alert.\n\n"+
 		"## How to look\n```sh\n%s\n```\n\n## What to do\n%s\n\n%s\n%s",
-		r, manager, line.means, blockedWhen[line.class], strings.Join(commands, "\n"), do, makeSure, breakGlass(r))
+		r, manager, line.means, blockedWhen(r), strings.Join(commands, "\n"), do, makeSure, breakGlass(r))
 }
 
 // TestRunbooks holds docs/runbooks against the tables: a page for every reason that can be Blocked, and no other but
@@ -157,8 +156,8 @@ func TestRunbooks(t *testing.T) {
 	g := NewWithT(t)
 	byHand := []string{"AdmissionNotInForce", "GateErrors", "LedgerBroken", "ManagerDown", "RolloutWaitingTooLong", "UnknownMode"}
 	want := slices.Clone(byHand)
-	for r, line := range reasons {
-		if line.class == classNone {
+	for r := range reasons {
+		if !blocks(r) {
 			g.Expect(runbooks).NotTo(HaveKey(r), "nothing to do about it")
 			continue
 		}

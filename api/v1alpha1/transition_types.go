@@ -41,7 +41,7 @@ type Transition struct {
 	// ordinals are the pods it is about, for example "2" or "0-2,5"; on RolloutStarted those that are at the target already.
 	// +kubebuilder:validation:Pattern=`^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$`
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:MaxLength=16384
 	// +optional
 	Ordinals string `json:"ordinals,omitempty"`
 	// message is for a person; times in it are absolute.
@@ -112,7 +112,7 @@ type Transition struct {
 	// RolloutStarted. Lost before their turn, they come back older than they were.
 	// +kubebuilder:validation:Pattern=`^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$`
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:MaxLength=16384
 	// +optional
 	PriorOrdinals string `json:"priorOrdinals,omitempty"`
 	// starts is the how-manieth rollout in short order at one generation of the StatefulSet this is; on RolloutStarted, and
