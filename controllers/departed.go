@@ -64,7 +64,7 @@ func (r *Reconciler) settle(ctx context.Context, s sight, t *trace) error {
 // end appends to a log that its StatefulSet is gone, if it is, and seals all of it.
 func (r *Reconciler) end(ctx context.Context, s sight, status v1alpha1.RolloutProgressStatus, t *trace) error {
 	var err error
-	if t.pages, err = r.pagesOf(ctx, s.key); err != nil {
+	if t.pages, err = pagesOf(ctx, r.Live, s.key); err != nil {
 		return err
 	}
 	log, err := ledger.Load(s.key.Name, status, t.pages)

@@ -26,7 +26,7 @@ func (r *Reconciler) open(ctx context.Context, s sight, t *trace) (ledger.Log, e
 		status = s.progress.Status
 	}
 	if !t.listed || status.Sequence == 0 || s.live {
-		pages, err := r.pagesOf(ctx, s.key)
+		pages, err := pagesOf(ctx, r.Live, s.key)
 		if err != nil {
 			return ledger.Log{}, err
 		}
@@ -70,9 +70,9 @@ func (r *Reconciler) halt(ctx context.Context, s sight, t *trace, err error) err
 	return err
 }
 
-func (r *Reconciler) pagesOf(ctx context.Context, key types.NamespacedName) ([]v1alpha1.Page, error) {
+func pagesOf(ctx context.Context, live client.Reader, key types.NamespacedName) ([]v1alpha1.Page, error) {
 	var records v1alpha1.RolloutRecordList
-	err := r.Live.List(ctx, &records, client.InNamespace(key.Namespace), client.MatchingFields{"page.statefulSet": key.Name})
+	err := live.List(ctx, &records, client.InNamespace(key.Namespace), client.MatchingFields{"page.statefulSet": key.Name})
 	if err != nil {
 		return nil, fmt.Errorf("list the RolloutRecords: %w", err)
 	}

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
@@ -32,6 +33,9 @@ type Options struct {
 	Restores    bool   // may be false where status.currentRevision may not be written
 	Adopts      bool   // may be false where a RolloutProgress may not be patched
 	Namespace   string // where Pawl is installed
+
+	Retention  time.Duration // how long RolloutRecords are kept; 0 is for ever
+	Namespaces []string      // to look for old ones in; empty is all
 }
 
 // Setup adds the reconciler, with its indexes and watches, to a manager.
@@ -50,6 +54,15 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		asking:   flowcontrol.NewTokenBucketPassiveRateLimiter(askQPS, askBurst),
 		Restores: o.Restores, Adopts: o.Adopts, Admission: admission,
 		backOff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minBackOff, maxBackOff),
+	}
+	if o.Retention > 0 {
+		sweeper := &Retention{
+			Live: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: clock.RealClock{}, Log: mgr.GetLogger(),
+			Keep: o.Retention, Namespaces: o.Namespaces,
+		}
+		if err := mgr.Add(sweeper); err != nil {
+			return fmt.Errorf("set up the retention of records: %w", err)
+		}
 	}
 	progress := &fleet{cache: mgr.GetClient(), leading: mgr.Elected(), log: mgr.GetLogger()}
 	if err := metrics.Registry.Register(progress); err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // found is what the cluster allows.
-type found struct{ nodes, claims, events, restores, adopts bool }
+type found struct{ nodes, claims, events, restores, adopts, sweeps bool }
 
 // await returns once the cluster can be worked with: the API server answers, Pawl's types are installed, and it may do
 // what it cannot do without. What is in the way is said once, and tried again with a back-off.
@@ -74,14 +74,9 @@ func look(ctx context.Context, client kubernetes.Interface, o options) (found, e
 	if err != nil {
 		return found{}, err
 	}
-	f := found{nodes: true, claims: true, events: true, restores: true, adopts: true}
+	f := foundWithout(refused)
 	var needed []string
 	for _, p := range refused {
-		f.nodes = f.nodes && p.resource != "nodes"
-		f.claims = f.claims && p.resource != "persistentvolumeclaims"
-		f.events = f.events && (p.resource != "events" || p.verb != "list")
-		f.adopts = f.adopts && (p.resource != "rolloutprogresses" || p.verb != "patch")
-		f.restores = f.restores && (p.resource != "statefulsets" || p.sub != "status")
 		if p.without == "" {
 			needed = append(needed, p.String())
 		}
@@ -94,6 +89,20 @@ func look(ctx context.Context, client kubernetes.Interface, o options) (found, e
 		ctrl.Log.Info("Pawl may not "+p.String()+": "+p.without, "remedy", grant)
 	}
 	return f, tellVersion(client)
+}
+
+// foundWithout is what is left without some permissions.
+func foundWithout(refused []permission) found {
+	f := found{nodes: true, claims: true, events: true, restores: true, adopts: true, sweeps: true}
+	for _, p := range refused {
+		f.nodes = f.nodes && p.resource != "nodes"
+		f.claims = f.claims && p.resource != "persistentvolumeclaims"
+		f.events = f.events && (p.resource != "events" || p.verb != "list")
+		f.adopts = f.adopts && (p.resource != "rolloutprogresses" || p.verb != "patch")
+		f.sweeps = f.sweeps && (p.resource != "rolloutrecords" || p.verb != "delete")
+		f.restores = f.restores && (p.resource != "statefulsets" || p.sub != "status")
+	}
+	return f
 }
 
 // installed looks for the custom resources.

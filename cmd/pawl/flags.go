@@ -23,6 +23,7 @@ type options struct {
 	logFormat, logLevel          string
 	kubeconfig                   string
 	concurrency                  int
+	retentionDays                int
 }
 
 // home is the namespace that Pawl is installed in, and the name of its service account there.
@@ -58,6 +59,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info or error")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file with the cluster and the credentials (default those of the pod)")
 	f.IntVar(&o.concurrency, "concurrency", 4, "StatefulSets to work on at once: 1 to 64")
+	f.IntVar(&o.retentionDays, "retention-days", 90, "days after which a RolloutRecord is deleted: 1 to 3650, or 0 for never")
 	if err := f.Parse(args); err != nil {
 		return o, fmt.Errorf("read the flags: %w", err)
 	}
@@ -78,6 +80,9 @@ func (o options) check() error {
 		return fmt.Errorf("--progress-deadline=%s: must be more than --stall-grace=%s", o.progressDeadline, o.stallGrace)
 	}
 	if err := within("concurrency", o.concurrency, 1, 64); err != nil {
+		return err
+	}
+	if err := within("retention-days", o.retentionDays, 0, 3650); err != nil {
 		return err
 	}
 	if err := oneOf("log-format", o.logFormat, "json", "console"); err != nil {

@@ -46,6 +46,9 @@ func manage(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	if !found.sweeps {
+		o.retentionDays = 0
+	}
 	config.Wrap(newOutage(ctrl.Log, clock.RealClock{}))
 	mgr, err := newManager(config, o)
 	if err != nil {
@@ -56,6 +59,7 @@ func manage(ctx context.Context, o options) error {
 		Concurrency: o.concurrency, Namespace: home,
 		ReadNodes: found.nodes, ReadClaims: found.claims, ReadEvents: found.events,
 		Restores: found.restores, Adopts: found.adopts,
+		Retention: time.Duration(o.retentionDays) * 24 * time.Hour, Namespaces: o.namespaces,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller: %w", err)

@@ -58,6 +58,7 @@ var permissions = []permission{
 	{verb: "list", group: "pawl.dev", resource: "rolloutrecords"},
 	{verb: "create", group: "pawl.dev", resource: "rolloutrecords"},
 	{verb: "list", group: "apps", resource: "controllerrevisions"},
+	{verb: "delete", group: "pawl.dev", resource: "rolloutrecords", without: "RolloutRecords are kept for ever, whatever --retention-days is"},
 	{verb: "delete", resource: "pods", without: "a dead pod that the StatefulSet controller leaves alone is not replaced"},
 	{
 		verb: "patch", group: "apps", resource: "statefulsets", sub: "status",

@@ -1,6 +1,10 @@
 package ledger
 
-import "pawl.dev/pawl/api/v1alpha1"
+import (
+	"fmt"
+
+	"pawl.dev/pawl/api/v1alpha1"
+)
 
 // Verify proves a whole log: every page there is, and status if it is not empty. It says where the first fault is.
 //
@@ -42,7 +46,7 @@ func (l Log) chained(pages []v1alpha1.Page) error {
 			digest = Chain(digest, t)
 		}
 		if digest != page.Digest {
-			return l.damagedRecord(page, first(page), "digest does not match the transitions")
+			return l.damagedRecord(page, first(page), fmt.Sprintf("its digest does not match, so something in transitions %d to %d was changed", first(page), last(page)))
 		}
 	}
 	return nil

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"pawl.dev/pawl/api/v1alpha1"
+	"pawl.dev/pawl/statemachine/ledger"
+)
+
+// chapter is one rollout with all its transitions, or what happened between two rollouts.
+type chapter struct {
+	rollout     *v1alpha1.Rollout // nil between rollouts
+	uid         string            // of the StatefulSet
+	transitions []v1alpha1.Transition
+	pages       []v1alpha1.Page
+	last        bool // nothing came after it
+}
+
+// chapters puts the pages of a rollout that took several together.
+func chapters(pages []v1alpha1.Page) []chapter {
+	var all []chapter
+	for _, page := range pages {
+		n := len(all) - 1
+		goesOn := n >= 0 && page.Rollout != nil && all[n].rollout != nil && page.Rollout.Number == all[n].rollout.Number &&
+			all[n].rollout.Outcome == ""
+		if !goesOn {
+			all = append(all, chapter{uid: page.StatefulSetUID})
+			n++
+		}
+		c := &all[n]
+		c.rollout = page.Rollout
+		c.transitions = append(c.transitions, page.Transitions...)
+		c.pages = append(c.pages, page)
+	}
+	if len(all) > 0 {
+		all[len(all)-1].last = true
+	}
+	return all
+}
+
+// outcome is how a rollout ended, or the state that it is in. A rollout whose end is not known was lost with its
+// RolloutProgress.
+func (c *chapter) outcome() string {
+	switch {
+	case c.rollout.Outcome != "":
+		return string(c.rollout.Outcome)
+	case c.last:
+		return string(c.newest().State)
+	default:
+		return "unknown"
+	}
+}
+
+func (c *chapter) newest() v1alpha1.Transition { return c.transitions[len(c.transitions)-1] }
+
+// end of the rollout: now, if it is still running.
+func (c *chapter) end(now time.Time) time.Time {
+	switch {
+	case !c.rollout.FinishedAt.IsZero():
+		return c.rollout.FinishedAt.Time
+	case c.last:
+		return now
+	default:
+		return c.newest().Time.Time
+	}
+}
+
+// took is how long the rollout took, with a + if it is still running.
+func (c *chapter) took(now time.Time) string {
+	took := short(c.end(now).Sub(c.rollout.StartedAt.Time))
+	if c.rollout.Outcome == "" && c.last {
+		took += "+"
+	}
+	return took
+}
+
+// records are the names of the RolloutRecords that hold it, and what is in status only.
+func (c *chapter) records(h *history) []string {
+	sealed := map[string]bool{}
+	for _, r := range h.records {
+		sealed[r.Name] = true
+	}
+	var names []string
+	for _, page := range c.pages {
+		name := ledger.RecordName(h.Name, page.Transitions[0].Sequence)
+		if !sealed[name] {
+			name = fmt.Sprintf("status of rolloutprogress %s (not sealed yet)", h.Name)
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// short is a duration as kubectl prints an age.
+func short(d time.Duration) string { return duration.HumanDuration(max(d, 0)) }
+
+func seconds(n *int32) time.Duration {
+	if n == nil {
+		return 0
+	}
+	return time.Duration(*n) * time.Second
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files in testdata anew")
+
+// said is what a command line prints, and its exit code. The clock stands still a minute after the log in testdata ends.
+func said(t *testing.T, args ...string) (out, err string, code int) {
+	var o, e bytes.Buffer
+	now := func() time.Time { return time.Date(2026, 12, 2, 17, 7, 0, 0, time.UTC) }
+	code = run(context.WithoutCancel(t.Context()), args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &o, ErrOut: &e}, now)
+	return o.String(), e.String(), code
+}
+
+// The log in testdata was written by a manager on the lab: a good image, a bad one, its revert, and one in the middle. It
+// is never written anew: logs of older versions have to be verified for ever.
+const log = "testdata/db.yaml"
+
+func TestGolden(t *testing.T) {
+	for name, args := range map[string][]string{
+		"history":  {"history", "db"},
+		"rollout":  {"history", "db", "--rollout", "3"},
+		"running":  {"history", "db", "--rollout", "-1"},
+		"verify":   {"verify"},
+		"unsealed": {"history", "db", "-o", "wide"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			out, errs, code := said(t, append(args, "-f", log)...)
+			g.Expect(code).To(BeZero(), errs)
+			g.Expect(errs).To(BeEmpty())
+			file := filepath.Join("testdata", name+".golden")
+			if *rewrite {
+				g.Expect(os.WriteFile(file, []byte(out), 0o600)).To(Succeed())
+			}
+			want, err := os.ReadFile(file)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(out).To(Equal(string(want)), "go test ./cmd/kubectl-pawl -rewrite, and look at what changed")
+			if name == "history" || name == "rollout" || name == "verify" {
+				doc, err := os.ReadFile("../../docs/audit.md")
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(string(doc)).To(ContainSubstring(out), "docs/audit.md shows it")
+			}
+			for line := range strings.Lines(out) {
+				if name != "unsealed" && name != "verify" { // -o wide is wide, a digest has 64 digits
+					g.Expect(utf8.RuneCountInString(strings.TrimRight(line, "\n"))).To(BeNumerically("<=", width), line)
+				}
+			}
+		})
+	}
+}
+
+// fifteenth is the head after transition 15, as the manager logged it.
+const fifteenth = "d817a46ff2a9d5e7fa2cf474c8c2f6b8acebc96a999d5806c4625d478d8b8458"
+
+// One changed character is found and located; so is a line that is left out, and one that is cut off if the manager's log is
+// at hand.
+func TestFaultsAreFound(t *testing.T) {
+	whole, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logged := `2026-12-02T17:00:00Z {"level":"info","msg":"recorded","namespace":"default","statefulset":"db","sequence":`
+	for name, c := range map[string]struct{ old, new, log, want string }{
+		"edited":      {"cannot pull image", "cannot pull imagf", "", "RolloutRecord db-0000000013 is damaged at transition 13: its digest does not match, so something in transitions 13 to 16 was changed\n"},
+		"by the log":  {"cannot pull image", "cannot pull imagf", logged + `15,"digest":"DIGEST15"}`, "By the manager's log the first that differs is transition 15"},
+		"person":      {"actor: alice", "actor: mallory", "", "is damaged at transition"},
+		"new field":   {"      mode: Enforce\n", "      mode: Enforce\n      mood: fine\n", "", `unknown field`},
+		"cut off":     {"", "", logged + `999,"digest":"` + strings.Repeat("a", 64) + `"}`, "cut off: the manager logged transition 999, and the history ends at"},
+		"rewritten":   {"", "", logged + `2,"digest":"` + strings.Repeat("a", 64) + `"}`, "rewritten: at transition 2 the manager logged the head aaaa"},
+		"another log": {"", "", "no JSON\n{\"sequence\":1}", "no line of it is one in which Pawl says that it recorded a transition"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			file := filepath.Join(t.TempDir(), "audit.yaml")
+			text := strings.Replace(string(whole), c.old, c.new, 1)
+			g.Expect(c.old == "" || text != string(whole)).To(BeTrue(), "testdata has no %q", c.old)
+			g.Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
+			args := []string{"verify", "-f", file}
+			if c.log != "" {
+				kept := filepath.Join(t.TempDir(), "manager.jsonl")
+				g.Expect(os.WriteFile(kept, []byte(strings.ReplaceAll(c.log, "DIGEST15", fifteenth)), 0o600)).To(Succeed())
+				args = append(args, "--log", kept)
+			}
+			out, errs, code := said(t, args...)
+			g.Expect(code).To(Equal(1), out)
+			g.Expect(out + errs).To(ContainSubstring(c.want))
+		})
+	}
+}
+
+// Each mistake is told with what is allowed.
+func TestMistakes(t *testing.T) {
+	for want, args := range map[string][]string{
+		`--output="xml": must be table, wide, json or yaml`:                   {"history", "-o", "xml", "-f", log},
+		`--rollout=-2: must be the number of a rollout, or -1 for the newest`: {"history", "db", "--rollout", "-2", "-f", log},
+		`--rollout=1: takes the NAME of a StatefulSet`:                        {"history", "--rollout", "1", "-f", log},
+		`--rollout=77: default/db has the rollouts 1 to`:                      {"history", "db", "--rollout", "77", "-f", log},
+		`NAME "db" and --all-namespaces: one of the two`:                      {"history", "db", "-A"},
+		`nothing is recorded of a StatefulSet "nobody" here`:                  {"history", "nobody", "-f", log},
+		`no RolloutProgress and no RolloutRecord is in the files`:             {"verify", "-f", "testdata/no.yaml"},
+		`--timeout=-1s: must not be negative`:                                 {"wait", "db", "--timeout", "-1s"},
+		`accepts 1 arg(s), received 0`:                                        {"wait"},
+		`the path "testdata/absent.yaml" does not exist`:                      {"verify", "-f", "testdata/absent.yaml"},
+		`unknown command "roll" for "kubectl pawl"`:                           {"roll"},
+		`--log: open testdata/absent.jsonl: no such file or directory`:        {"verify", "-f", log, "--log", "testdata/absent.jsonl"},
+	} {
+		_, errs, code := said(t, args...)
+		g := NewWithT(t)
+		g.Expect(code).To(Equal(1), "%v", args)
+		g.Expect(errs).To(And(HavePrefix("error: "), ContainSubstring(want)), "%v", args)
+	}
+}

@@ -1,0 +1,160 @@
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"pawl.dev/pawl/api/v1alpha1"
+	"pawl.dev/pawl/statemachine/ledger"
+)
+
+// +kubebuilder:rbac:groups=pawl.dev,resources=rolloutrecords,verbs=delete
+
+// Retention deletes RolloutRecords that are older than they have to be kept, from the oldest on, so that what is left has
+// no gap. Of a name that is still in use it leaves the newest record and those that status cannot be read without; of one
+// that is gone for as long as the records are kept it leaves none.
+type Retention struct {
+	Live       client.Reader // whole lists are read once a day, and not cached for it
+	Client     client.Client
+	Clock      clock.PassiveClock
+	Log        logr.Logger
+	Keep       time.Duration
+	Namespaces []string // to look in; empty is all
+}
+
+// retentionCheck is how often to look: the time to keep is in days.
+const retentionCheck = 24 * time.Hour
+
+// Start looks at the start and daily, until ctx ends.
+func (r *Retention) Start(ctx context.Context) error {
+	for {
+		if n, err := r.Sweep(ctx); err != nil {
+			r.Log.Error(err, "old RolloutRecords are kept until the next day")
+		} else if n > 0 {
+			r.Log.Info("deleted RolloutRecords that are older than they are kept", "records", n, "days", int(r.Keep.Hours()/24))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(retentionCheck):
+		}
+	}
+}
+
+// NeedLeaderElection is true: one replica sweeps.
+func (r *Retention) NeedLeaderElection() bool { return true }
+
+// sheet is what has to be known of a record to judge it.
+type sheet struct {
+	name        string
+	uid         types.UID
+	first, last int64
+	ended       time.Time
+}
+
+// Sweep looks once, and returns how many records it deleted.
+func (r *Retention) Sweep(ctx context.Context) (deleted int, err error) {
+	namespaces := r.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, namespace := range namespaces {
+		sheets, err := r.sheets(ctx, namespace)
+		if err != nil {
+			return deleted, err
+		}
+		for key, list := range sheets {
+			n, err := r.sweep(ctx, key, list)
+			deleted += n
+			if err != nil {
+				return deleted, err
+			}
+		}
+	}
+	return deleted, nil
+}
+
+// sheets reads the records in pieces, as there may be many.
+func (r *Retention) sheets(ctx context.Context, namespace string) (map[types.NamespacedName][]sheet, error) {
+	const piece = 200
+	found := map[types.NamespacedName][]sheet{}
+	for next := ""; ; {
+		var records v1alpha1.RolloutRecordList
+		if err := r.Live.List(ctx, &records, client.InNamespace(namespace), client.Limit(piece), client.Continue(next)); err != nil {
+			return nil, fmt.Errorf("list the RolloutRecords: %w", err)
+		}
+		for i := range records.Items {
+			record := &records.Items[i]
+			transitions := record.Page.Transitions
+			if len(transitions) == 0 {
+				continue
+			}
+			newest := transitions[len(transitions)-1]
+			key := types.NamespacedName{Namespace: record.Namespace, Name: record.Page.StatefulSet}
+			found[key] = append(found[key], sheet{record.Name, record.UID, transitions[0].Sequence, newest.Sequence, newest.Time.Time})
+		}
+		if next = records.Continue; next == "" {
+			return found, nil
+		}
+	}
+}
+
+// sweep deletes what is old of one name.
+func (r *Retention) sweep(ctx context.Context, key types.NamespacedName, list []sheet) (deleted int, err error) {
+	slices.SortFunc(list, func(a, b sheet) int { return cmp.Compare(a.first, b.first) })
+	cutoff := r.Clock.Now().Add(-r.Keep)
+	old := 0
+	for old < len(list) && list[old].ended.Before(cutoff) {
+		old++
+	}
+	if old == 0 {
+		return 0, nil
+	}
+	needed, err := r.neededFrom(ctx, key, list[len(list)-1])
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range list[:old] {
+		if s.last >= needed {
+			break
+		}
+		record := &v1alpha1.RolloutRecord{}
+		record.Namespace, record.Name = key.Namespace, s.name
+		if err := r.Client.Delete(ctx, record, client.Preconditions{UID: &s.uid}); client.IgnoreNotFound(err) != nil {
+			return deleted, fmt.Errorf("delete the RolloutRecord %s/%s: %w", key.Namespace, s.name, err)
+		}
+		deleted++
+	}
+	return deleted, nil
+}
+
+// neededFrom is the sequence from which on records are kept whatever their age.
+func (r *Retention) neededFrom(ctx context.Context, key types.NamespacedName, newest sheet) (int64, error) {
+	progress, err := fetch(ctx, r.Live, key, &v1alpha1.RolloutProgress{})
+	if err != nil {
+		return 0, fmt.Errorf("read the RolloutProgress: %w", err)
+	}
+	if progress == nil {
+		return newest.last + 1, nil // nothing goes on from it
+	}
+	pages, err := pagesOf(ctx, r.Live, key)
+	if err != nil {
+		return 0, err
+	}
+	needed := newest.first
+	switch log, err := ledger.Load(key.Name, progress.Status, pages); {
+	case err != nil:
+		needed = 0 // a log that does not add up is evidence
+	case log.NeedsFrom() > 0:
+		needed = min(needed, log.NeedsFrom())
+	}
+	return needed, nil
+}
