@@ -44,9 +44,9 @@ lint: ## run the linters, with those for APIs on api/
 
 # The linters run go vet with all its checks; a test would vet every dependency again.
 .PHONY: unit
-unit: ## run the tests that need no cluster; with the race detector where anything runs side by side
-	go test -vet=off -timeout 20m ./api/... ./config/... ./statemachine/...
-	CGO_ENABLED=1 go test -vet=off -race -timeout 20m ./cmd/... ./controllers/... ./e2e/demo/...
+unit: ## run the tests that need no cluster; with the race detector where the product works side by side
+	go test -vet=off -timeout 20m ./api/... ./cmd/... ./config/... ./statemachine/...
+	CGO_ENABLED=1 go test -vet=off -race -timeout 20m ./controllers/... ./e2e/demo/...
 	cd e2e/lab && go test -vet=off ./...
 
 .PHONY: test
@@ -61,7 +61,11 @@ test: ## run everything; from a fresh clone most of the time goes into building
 
 .PHONY: stories
 stories: build lab-build prometheus ## run the stories on a real control plane; COUNT=n repeats them, RUN=regex picks some, STORIES=half halves their settings
-	cd e2e && go test -vet=off -count=$(COUNT) -run '$(RUN)' -parallel 14 -timeout 80m
+	cd e2e && go test -vet=off -count=$(COUNT) -run '$(RUN)' -parallel 16 -timeout 80m
+
+.PHONY: picture
+picture: build lab-build prometheus ## draw docs/dashboard.svg anew, from what the Prometheus of a story answers
+	cd e2e && PICTURE=$(CURDIR)/docs/dashboard.svg go test -vet=off -count=1 -run 'TestS14Blocked/OrderedReady/admission'
 
 .PHONY: prometheus
 prometheus: ## build Prometheus and promtool from Go modules, for the stories about alerts; a few minutes the first time

@@ -8,12 +8,14 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	. "github.com/onsi/gomega"
 )
 
-// request is one line of the audit log. Reads, leases, events and access reviews are not in it.
+// request is one line of the audit log. Reads, leases, events and access reviews are not in it, and of bodies only the
+// patches of StatefulSets.
 type request struct {
 	Verb string `json:"verb"`
 	User struct {
@@ -28,6 +30,18 @@ type request struct {
 	ResponseStatus struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
+	RequestObject struct {
+		Spec struct {
+			UpdateStrategy struct {
+				RollingUpdate struct {
+					Partition *int32 `json:"partition"`
+				} `json:"rollingUpdate"`
+			} `json:"updateStrategy"`
+		} `json:"spec"`
+		Status struct {
+			CurrentRevision string `json:"currentRevision"`
+		} `json:"status"`
+	} `json:"requestObject"`
 }
 
 // refused reports whether the request came to nothing.
@@ -86,6 +100,36 @@ func (s *story) tried(user string) []string {
 			what += "/" + r.ObjectRef.Subresource
 		}
 		found = append(found, fmt.Sprintf("%s %s", r.Verb, what))
+	}
+	return found
+}
+
+// byManagers are the requests of every account that a manager of the story may run as, in this namespace.
+func (s *story) byManagers() []request {
+	all, err := lab.audit.in(s.namespace, lab.lab.AuditLog)
+	s.Expect(err).NotTo(HaveOccurred())
+	return slices.DeleteFunc(all, func(r request) bool {
+		return !strings.HasPrefix(r.User.Username, "system:serviceaccount:"+pawlNamespace+":") || r.refused()
+	})
+}
+
+// partitionsWritten are the partitions that Pawl wrote, and revisionsRestored what it set status.currentRevision to.
+func (s *story) partitionsWritten() []int32 {
+	var found []int32
+	for _, r := range s.byManagers() {
+		if p := r.RequestObject.Spec.UpdateStrategy.RollingUpdate.Partition; p != nil {
+			found = append(found, *p)
+		}
+	}
+	return found
+}
+
+func (s *story) revisionsRestored() []string {
+	var found []string
+	for _, r := range s.byManagers() {
+		if revision := r.RequestObject.Status.CurrentRevision; revision != "" {
+			found = append(found, revision)
+		}
 	}
 	return found
 }

@@ -45,7 +45,15 @@ func TestBadEnvironment(t *testing.T) {
 	g.Expect(m.lines("the admission policy is not in force")[0]).To(And(ContainSubstring("pawl-statefulset is not in force"), ContainSubstring("config/admission")))
 	g.Eventually(func() string { return run(c.lab.Kubectl, "get", "events", "-n", pawlNamespace) }, patience).
 		Should(MatchRegexp(`Warning +AdmissionNotInForce +deployment/pawl`), "an Event where Pawl is installed")
-	g.Expect(c.apply(t.Context(), "../config/admission")).To(Succeed())
+	follows := func(reason, section string) {
+		t.Helper()
+		for _, script := range runbook(g, reason, section) {
+			code, said := c.sh(t.Context(), "set -e\n"+script, time.Minute)
+			g.Expect(code).To(BeZero(), "%s\n%s", script, said)
+		}
+	}
+	follows("AdmissionNotInForce", "How to look")
+	follows("AdmissionNotInForce", "What to do")
 	g.Eventually(func() []string { return m.lines("the admission policy is in force now") }, patience).Should(HaveLen(1), "waiting for another check")
 
 	set := bareSet(namespace, "1")
@@ -56,6 +64,10 @@ func TestBadEnvironment(t *testing.T) {
 		return string(rp.Status.State) + " " + rp.Status.Reason
 	}
 	g.Eventually(state, patience).Should(Equal("Done Completed"), "waiting for the manager to work")
+
+	// What the runbooks say beside: all that is installed, once more.
+	follows("ManagerDown", "What to do")
+	follows("AdmissionNotInForce", "How to make sure")
 
 	// The API server goes away, for longer than a watch lives without it.
 	before := len(m.errors())

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,8 +30,12 @@ func bearer(ctx context.Context, clients kubernetes.Interface, account string) (
 
 // manager is a manager process that watches one namespace.
 type manager struct {
+	log     string
+	program string
+	args    []string
+
+	mu   sync.Mutex // held while it is started or ended
 	cmd  *exec.Cmd
-	log  string
 	done chan struct{}
 }
 
@@ -42,34 +47,75 @@ type settings struct {
 	account  string // what it runs as; Pawl's own if empty
 	metrics  string // the address of its metrics; none if empty
 	deadline string // the progress deadline; 2m if empty
+	elects   bool   // as one of several replicas
+	keeps    bool   // RolloutRecords for ever
+	via      *proxy // what it reaches the API server through; nil if directly
 }
 
 // startManager starts the real binary under the token of a service account.
 func (c *cluster) startManager(namespace string, generation int, with settings) (*manager, error) {
-	m := &manager{log: filepath.Join(c.dir, fmt.Sprintf("%s-manager-%d.log", namespace, generation)), done: make(chan struct{})}
-	out, err := os.Create(m.log)
+	account := cmp.Or(with.account, pawlAccount)
+	kubeconfig := c.kubeconfig(account)
+	if with.via != nil {
+		var err error
+		if kubeconfig, err = with.via.open(c, namespace, kubeconfig); err != nil {
+			return nil, err
+		}
+	}
+	m := &manager{
+		log: filepath.Join(c.dir, fmt.Sprintf("%s-manager-%d.log", namespace, generation)), program: filepath.Join(c.bin, "pawl"),
+		args: []string{
+			"manager", "--kubeconfig", kubeconfig, "--namespace", namespace,
+			fmt.Sprintf("--leader-elect=%t", with.elects), "--stall-grace", stallGrace.String(), "--progress-deadline", cmp.Or(with.deadline, "2m"),
+			"--health-probe-address", "0", "--metrics-bind-address", cmp.Or(with.metrics, "0"), "--log-format", "json",
+		},
+	}
+	if with.keeps {
+		m.args = append(m.args, "--retention-days=0")
+	}
+	if with.via != nil {
+		with.via.strikes(m)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m, m.start()
+}
+
+// start starts the process; the log goes on if it is not the first.
+func (m *manager) start() error {
+	out, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("create the manager's log: %w", err)
+		return fmt.Errorf("open the manager's log: %w", err)
 	}
-	m.cmd = exec.Command(filepath.Join(c.bin, "pawl"), "manager", "--kubeconfig", c.kubeconfig(cmp.Or(with.account, pawlAccount)), "--namespace", namespace,
-		"--leader-elect=false", "--stall-grace", stallGrace.String(), "--progress-deadline", cmp.Or(with.deadline, "2m"),
-		"--health-probe-address", "0", "--metrics-bind-address", cmp.Or(with.metrics, "0"), "--log-format", "json")
-	m.cmd.Stdout, m.cmd.Stderr = out, out
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // nothing outlives the stories
-	if err := m.cmd.Start(); err != nil {
+	cmd, done := exec.Command(m.program, m.args...), make(chan struct{})
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // nothing outlives the stories
+	if err := cmd.Start(); err != nil {
 		_ = out.Close()
-		return nil, fmt.Errorf("start the manager: %w", err)
+		return fmt.Errorf("start the manager: %w", err)
 	}
+	m.cmd, m.done = cmd, done
 	go func() {
-		_ = m.cmd.Wait()
+		_ = cmd.Wait()
 		_ = out.Close()
-		close(m.done)
+		close(done)
 	}()
-	return m, nil
+	return nil
+}
+
+// die kills the process and starts it again.
+func (m *manager) die() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_ = m.cmd.Process.Kill()
+	<-m.done
+	return m.start()
 }
 
 // stop ends the manager, politely or not, and waits until it is gone.
 func (m *manager) stop(sig os.Signal) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	select {
 	case <-m.done:
 		return fmt.Errorf("the manager had ended by itself: %s", m.tail())

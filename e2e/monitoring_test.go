@@ -305,17 +305,8 @@ func (w *monitoring) scrape(token string) int {
 // asked asks every query of the dashboard and of docs/observability.md, and counts what comes back. Gates are left out:
 // no policy has any.
 func (w *monitoring) asked() map[string]int {
-	text, err := os.ReadFile("../config/grafana/pawl.json")
-	w.Expect(err).NotTo(HaveOccurred())
-	board, err := decode[struct {
-		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
-		}
-	}](text)
-	w.Expect(err).NotTo(HaveOccurred())
 	queries := documentedQueries(w.story)
-	for _, p := range board.Panels {
+	for _, p := range panels(w) {
 		for _, t := range p.Targets {
 			if p.Title != "Gates" {
 				queries[p.Title] = append(queries[p.Title], t.Expr)
@@ -323,11 +314,10 @@ func (w *monitoring) asked() map[string]int {
 		}
 	}
 	w.Expect(len(queries)).To(BeNumerically(">", 10), "both were read")
-	variables := strings.NewReplacer("$__rate_interval", "1m", "$__range", "10m", "$namespace", ".*", "$statefulset", ".*")
 	found := map[string]int{}
 	for where, list := range queries {
 		for _, query := range list {
-			found[where+": "+query] = len(w.query(variables.Replace(query)))
+			found[where+": "+query] = len(w.query(spelled(query)))
 		}
 	}
 	return found

@@ -141,9 +141,11 @@ func (s *story) isGone() {
 		Should(BeEmpty(), "waiting for all of it to be gone")
 }
 
-func (s *story) records() []pawlv1alpha1.RolloutRecord {
+func (s *story) records() []pawlv1alpha1.RolloutRecord { return s.recordsOf(name) }
+
+func (s *story) recordsOf(set string) []pawlv1alpha1.RolloutRecord {
 	var records pawlv1alpha1.RolloutRecordList
-	s.Expect(lab.admin.List(s.t.Context(), &records, client.InNamespace(s.namespace))).To(Succeed())
+	s.Expect(lab.admin.List(s.t.Context(), &records, client.InNamespace(s.namespace), client.MatchingFields{"page.statefulSet": set})).To(Succeed())
 	return records.Items
 }
 

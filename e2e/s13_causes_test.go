@@ -12,7 +12,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -110,27 +109,36 @@ func TestS13AdmissionDenies(t *testing.T) {
 		s.create("1")
 		s.setImage("denied")
 		s.refused("AdmissionRejected")
-		s.says("this image is not allowed here", "Fix or revert the template")
+		s.says(notAllowed, "Fix or revert the template")
 		s.setImage("1")
 		s.waitFor("the rollback", done("RolledBack"))
 		s.Expect(s.deletions()).To(BeEmpty())
 	})
 }
 
-// denyTag forbids pods of the story whose image has this tag, and waits until that is in force.
+// denyTag forbids pods of the story whose image has this tag.
 func (s *story) denyTag(tag string) {
+	s.forbid(admissionregistrationv1.Create, "", "pods", fmt.Sprintf("!object.spec.containers.exists(c, c.image.endsWith(':%s'))", tag),
+		"run", "probe", "--image="+image(tag), "--dry-run=server")
+}
+
+// notAllowed is what is said of what is forbidden.
+const notAllowed = "this is not allowed here"
+
+// forbid lets only pass what the expression is true of, and waits until this command is refused for it. The function that it
+// returns ends that.
+func (s *story) forbid(operation admissionregistrationv1.OperationType, group, resource, expression string, refused ...string) (allow func()) {
+	s.t.Helper()
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
 				RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+					Operations: []admissionregistrationv1.OperationType{operation},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource}},
 				},
 			}}},
-			Validations: []admissionregistrationv1.Validation{{
-				Expression: fmt.Sprintf("!object.spec.containers.exists(c, c.image.endsWith(':%s'))", tag), Message: "this image is not allowed here",
-			}},
+			Validations: []admissionregistrationv1.Validation{{Expression: expression, Message: notAllowed}},
 		},
 	}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
@@ -146,13 +154,15 @@ func (s *story) denyTag(tag string) {
 		s.Expect(lab.admin.Create(s.t.Context(), o)).To(Succeed())
 		s.t.Cleanup(func() { _ = lab.admin.Delete(context.Background(), o) })
 	}
-	s.Eventually(func() bool {
-		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "probe"},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "db", Image: image(tag)}}},
-		}
-		return apierrors.IsInvalid(lab.admin.Create(s.t.Context(), pod, client.DryRunAll))
-	}, patience, 100*time.Millisecond).Should(BeTrue(), "waiting for the policy to be in force")
+	s.refusedWith(notAllowed, refused...)
+	return func() { s.Expect(lab.admin.Delete(s.t.Context(), binding)).To(Succeed()) }
+}
+
+// refusedWith waits until kubectl is refused with this.
+func (s *story) refusedWith(words string, command ...string) {
+	s.t.Helper()
+	s.Eventually(func() string { return s.kubectl(command...) }, patience, 200*time.Millisecond).
+		Should(ContainSubstring(words), "waiting for kubectl %s to be refused", strings.Join(command, " "))
 }
 
 // Pod security of the namespace refuses the new template.
@@ -317,11 +327,7 @@ func TestS13Finalizer(t *testing.T) {
 // The node of a pod is gone. Its pod is not healthy, whatever it says of itself, and no other is touched.
 func TestS13NodeGone(t *testing.T) {
 	tell(t, "s13-node-gone", func(s *story) {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-			Name: s.namespace, Labels: map[string]string{"story": s.namespace}, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
-		}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "story", Value: s.namespace, Effect: corev1.TaintEffectNoSchedule}}}}
-		s.Expect(lab.admin.Create(s.t.Context(), node)).To(Succeed())
-		s.t.Cleanup(func() { _ = lab.admin.Delete(context.Background(), node) })
+		node := s.node(s.namespace)
 		s.create("1", onNode(s.namespace))
 		s.pause(true)
 		s.setImage("2")

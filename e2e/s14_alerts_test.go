@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 func TestS14Blocked(t *testing.T) {
 	tell(t, "s14-blocked", func(s *story) {
 		w := s.monitored()
+		began := time.Now()
 		s.create("1")
 		s.setImage("2")
 		s.waitFor("a good rollout", rolloutDone(2))
@@ -32,13 +34,16 @@ func TestS14Blocked(t *testing.T) {
 		s.Expect(page.Annotations).To(HaveKeyWithValue("runbook_url", HaveSuffix("/docs/runbooks/"+page.Labels["reason"]+".md")))
 		s.Expect(page.Annotations).To(HaveKeyWithValue("summary", ContainSubstring(page.Labels["reason"]+" ("+podName(2)+")")))
 
-		shown := w.asked()
+		shown, blocked := w.asked(), time.Now()
 
 		s.runs(runbook(s, page.Labels["reason"], "What to do"))
 		s.waitFor("the rollback", done("RolledBack"))
 		w.waitForPage("RolloutBlocked", "resolved")
 		for query, points := range w.asked() {
 			s.Expect(max(points, shown[query])).To(BeNumerically(">", 0), "no data for a query of the dashboard or of docs/observability.md: %s", query)
+		}
+		if file := os.Getenv("PICTURE"); file != "" {
+			w.picture(file, began, blocked, time.Now())
 		}
 	})
 }

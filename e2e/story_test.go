@@ -75,20 +75,30 @@ func tellIn(t *testing.T, title string, admission bool, script func(*story)) {
 		if odd := i%2 == 1; half && (odd != admission) != (len(title)%2 == 1) {
 			continue
 		}
-		where := map[bool]string{true: "admission", false: "bare"}[admission]
+		where := whereabouts(admission)
 		t.Run(string(policy)+"/"+where, func(t *testing.T) {
 			t.Parallel()
-			s := &story{
-				Gomega: NewWithT(t), t: t, policy: policy, admission: admission, excused: map[string]bool{},
-				namespace: strings.ToLower(fmt.Sprintf("%s-%s-%s-%d", title, string(policy)[:3], where[:1], told.Add(1))),
-			}
-			defer results.record(title, policy, where, time.Now(), t)
-			s.begin()
-			defer s.end()
-			script(s)
-			s.holdsTogether()
+			tellOne(t, title, policy, admission, settings{}, script)
 		})
 	}
+}
+
+func whereabouts(admission bool) string {
+	return map[bool]string{true: "admission", false: "bare"}[admission]
+}
+
+// tellOne tells a story in one setting.
+func tellOne(t *testing.T, title string, policy appsv1.PodManagementPolicyType, admission bool, with settings, script func(*story)) {
+	where := whereabouts(admission)
+	s := &story{
+		Gomega: NewWithT(t), t: t, policy: policy, admission: admission, settings: with, excused: map[string]bool{},
+		namespace: strings.ToLower(fmt.Sprintf("%s-%s-%s-%d", title, string(policy)[:3], where[:1], told.Add(1))),
+	}
+	defer results.record(title, policy, where, time.Now(), t)
+	s.begin()
+	defer s.end()
+	script(s)
+	s.holdsTogether()
 }
 
 func (s *story) begin() {
@@ -144,7 +154,7 @@ func (s *story) holdsTogether() {
 	if s.namespaceGone {
 		return
 	}
-	s.deletionsAreRecorded()
+	s.actsAreRecorded()
 	s.writesAreRecorded()
 	s.Eventually(func() error {
 		rp := s.progress()
@@ -160,22 +170,31 @@ func (s *story) holdsTogether() {
 	}, 10*time.Second, 200*time.Millisecond).Should(Succeed(), "status is the fold of its transitions and records")
 }
 
-// deletionsAreRecorded: each deletion by Pawl has a PodReplaced of its own in the log. The other way round a record may
-// be all there is: under Parallel the StatefulSet controller may be faster.
-func (s *story) deletionsAreRecorded() {
+// actsAreRecorded: each deletion and each restore by Pawl, as the audit log of the API server has them, has a record of its
+// own in the log. The other way round a record may be all there is: under Parallel the StatefulSet controller may be faster,
+// and a status that was written meanwhile refuses the restore.
+func (s *story) actsAreRecorded() {
 	recorded := map[string]int{}
 	for _, t := range s.events() {
-		if t.Type == "PodReplaced" {
-			recorded[t.Pod]++
+		switch t.Type {
+		case "PodReplaced":
+			recorded["delete "+t.Pod]++
+		case "RevisionRestored":
+			recorded["restore "+t.Revision]++
 		}
 	}
-	for _, pod := range s.deletions() {
-		recorded[pod]--
-		s.Expect(recorded[pod]).To(BeNumerically(">=", 0), "Pawl deleted %s without a record", pod)
+	acts := func(what string, list []string) {
+		for _, one := range list {
+			recorded[what+" "+one]--
+			s.Expect(recorded[what+" "+one]).To(BeNumerically(">=", 0), "Pawl did %s %s without a record", what, one)
+		}
 	}
+	acts("delete", s.deletions())
+	acts("restore", s.revisionsRestored())
 }
 
-// writesAreRecorded: each change of the partition that Pawl made is in the log, once, and the log has no other.
+// writesAreRecorded: each change of the partition that Pawl made is in the log, once, and the log has no other. Who wrote
+// it is what the API server authenticated.
 func (s *story) writesAreRecorded() {
 	if s.logLost {
 		return
@@ -183,6 +202,16 @@ func (s *story) writesAreRecorded() {
 	s.Eventually(func(g Gomega) { // the log is written first, the last write may be still to come
 		seen := s.judge().byPawl
 		g.Expect(settled(promisedWrites(s.events()), seen)).To(Equal(seen), "the partition as Pawl wrote it: the log, and what was seen")
+		var audited []string
+		for _, p := range s.partitionsWritten() {
+			audited = append(audited, fmt.Sprint(p))
+		}
+		var to []string
+		for _, write := range seen {
+			_, p, _ := strings.Cut(write, ">")
+			to = append(to, p)
+		}
+		g.Expect(audited).To(Equal(to), "the partition as Pawl wrote it: the audit log, and what was seen")
 	}, 10*time.Second, 200*time.Millisecond).Should(Succeed())
 }
 
@@ -297,8 +326,6 @@ func done(reason string) is { return state("Done", reason, "") }
 
 // events are the transitions of a rollout, also those that are in records already.
 func (s *story) events() []pawlv1alpha1.Transition {
-	var records pawlv1alpha1.RolloutRecordList
-	s.Expect(lab.admin.List(s.t.Context(), &records, client.InNamespace(s.namespace))).To(Succeed())
 	bySequence := map[int64]pawlv1alpha1.Transition{}
 	last := int64(0)
 	add := func(list []pawlv1alpha1.Transition) {
@@ -307,7 +334,7 @@ func (s *story) events() []pawlv1alpha1.Transition {
 			last = max(last, t.Sequence)
 		}
 	}
-	for _, r := range records.Items {
+	for _, r := range s.records() {
 		add(r.Page.Transitions)
 	}
 	add(s.progress().Status.Transitions)

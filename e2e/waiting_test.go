@@ -135,15 +135,19 @@ func (s *story) waitByScript(timeout time.Duration) (code int, said string) {
 
 // waitAs runs a script as it stands, with kubectl in its path. It has to end soon after its own timeout.
 func (s *story) waitAs(script string, timeout time.Duration) (code int, said string) {
-	ctx, cancel := context.WithTimeout(s.t.Context(), timeout+patience)
+	return lab.sh(s.t.Context(), script, timeout, "NAME="+name, "NAMESPACE="+s.namespace, fmt.Sprintf("TIMEOUT=%d", int(timeout.Seconds())))
+}
+
+// sh runs a script of the docs at the root of the checkout, with kubectl and its plugin in its path.
+func (c *cluster) sh(ctx context.Context, script string, timeout time.Duration, env ...string) (code int, said string) {
+	ctx, cancel := context.WithTimeout(ctx, timeout+patience)
 	defer cancel()
-	c := exec.CommandContext(ctx, "sh", "-c", script)
-	c.Env = append(os.Environ(),
-		"PATH="+filepath.Dir(lab.lab.Kubectl)+string(os.PathListSeparator)+os.Getenv("PATH"),
-		"NAME="+name, "NAMESPACE="+s.namespace, fmt.Sprintf("TIMEOUT=%d", int(timeout.Seconds())))
-	out, err := c.CombinedOutput()
+	cmd := exec.CommandContext(ctx, "sh", "-c", script)
+	cmd.Dir = ".."
+	cmd.Env = append(append(os.Environ(), "PATH="+strings.Join([]string{filepath.Dir(c.lab.Kubectl), c.bin, os.Getenv("PATH")}, string(os.PathListSeparator))), env...)
+	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		return -1, fmt.Sprintf("the script did not end: %s (%v)", out, err)
 	}
-	return c.ProcessState.ExitCode(), string(out)
+	return cmd.ProcessState.ExitCode(), string(out)
 }

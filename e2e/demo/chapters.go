@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 )
 
 const (
@@ -107,25 +107,20 @@ func (s *story) history(ctx context.Context) error {
 	s.page.chapter(5, "The history")
 	s.page.say("Each rollout is kept as a record that nobody can change. Number 3 is the bad one.")
 	s.page.line("")
-	if err := s.enter(ctx, "kubectl get rolloutrecords | cut -c-99"); err != nil {
-		return err
+	for _, command := range []string{"kubectl pawl history db", "kubectl pawl history db --rollout 3", "kubectl pawl verify db"} {
+		if err := s.enter(ctx, command); err != nil {
+			return err
+		}
+		s.page.line("")
 	}
-	const rolledBack = `'{.items[?(@.page.rollout.outcome=="RolledBack")].metadata.name}'`
-	record, err := s.cluster.shell(ctx, "kubectl get rolloutrecords -o jsonpath="+rolledBack)
+	const outcome = "kubectl get rolloutrecords -o jsonpath='{.items[*].page.rollout.outcome}'"
+	outcomes, err := s.cluster.shell(ctx, outcome)
 	if err != nil {
 		return err
 	}
-	if record == "" {
-		return errors.New("there is no record of a rollout that was rolled back")
+	if !strings.Contains(outcomes, "RolledBack") {
+		return fmt.Errorf("no record is of a rollout that was rolled back: %s", outcomes)
 	}
-	const template = " -o go-template-file=e2e/demo/history.gotmpl"
-	for _, of := range []string{"rolloutrecord " + record, "rolloutprogress db"} {
-		s.page.line("")
-		if err := s.enter(ctx, "kubectl get "+of+template); err != nil {
-			return err
-		}
-	}
-	s.page.line("")
 	s.page.say("The same as Kubernetes Events:")
 	s.page.line("")
 	if err := s.await(ctx, pawlEvents, "RolledBack: "); err != nil {

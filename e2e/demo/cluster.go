@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -118,7 +119,9 @@ func (c *cluster) shell(ctx context.Context, command string) (string, error) {
 }
 
 func (c *cluster) environment() []string {
-	return append(os.Environ(), "PATH="+c.dir+string(os.PathListSeparator)+os.Getenv("PATH"),
+	here, _ := os.Getwd() // the root: see enterRoot
+	path := []string{c.dir, filepath.Join(here, "bin"), os.Getenv("PATH")}
+	return append(os.Environ(), "PATH="+strings.Join(path, string(os.PathListSeparator)),
 		"KUBECONFIG="+c.lab.Kubeconfigs["alice"])
 }
 

@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// failpoint is a moment in the life of a manager: a write that it makes, before the API server sees it, or after the API
+// server has done it and before the manager hears of it.
+type failpoint struct {
+	write string // as in the audit log: "patch statefulsets/status"
+	after bool
+}
+
+func (f failpoint) String() string {
+	if f.after {
+		return "after " + f.write
+	}
+	return "before " + f.write
+}
+
+// proxy stands between a manager and the API server. It lets everything pass, and kills the manager at the n-th occurrence
+// of a failpoint.
+type proxy struct {
+	at     failpoint
+	nth    int
+	server *httptest.Server
+
+	mu     sync.Mutex
+	victim *manager
+	seen   int
+	failed error // of the manager that was to be started again
+}
+
+// open starts the proxy, if it does not run yet, and returns a kubeconfig that leads through it. The proxy has the
+// credentials: kubeconfigs without TLS have none.
+func (p *proxy) open(c *cluster, namespace, kubeconfig string) (string, error) {
+	path := filepath.Join(c.dir, namespace+"-proxy.kubeconfig")
+	if p.server != nil {
+		return path, nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return "", fmt.Errorf("read the kubeconfig of the manager: %w", err)
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return "", fmt.Errorf("connect the proxy: %w", err)
+	}
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		return "", fmt.Errorf("read the address of the API server: %w", err)
+	}
+	forward := &httputil.ReverseProxy{
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:      transport,
+		FlushInterval:  -1, // watches
+		ModifyResponse: p.answered,
+		ErrorHandler:   func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // as when a connection breaks
+	}
+	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !p.at.after && p.hit(r) {
+			p.strike()
+			panic(http.ErrAbortHandler)
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	through := clientcmdapi.NewConfig()
+	through.Clusters["proxy"] = &clientcmdapi.Cluster{Server: p.server.URL}
+	through.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy"}
+	through.CurrentContext = "proxy"
+	if err := clientcmd.WriteToFile(*through, path); err != nil {
+		return "", fmt.Errorf("write the kubeconfig of the proxy: %w", err)
+	}
+	return path, nil
+}
+
+func (p *proxy) close() {
+	if p.server != nil {
+		p.server.CloseClientConnections()
+		p.server.Close()
+	}
+}
+
+// strikes says which manager to kill.
+func (p *proxy) strikes(m *manager) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.victim = m
+}
+
+var errStruck = errors.New("the manager is dead")
+
+// answered is asked about each answer of the API server.
+func (p *proxy) answered(r *http.Response) error {
+	if !p.at.after || r.StatusCode >= 300 || !p.hit(r.Request) {
+		return nil
+	}
+	_, _ = io.Copy(io.Discard, r.Body) // it is done
+	_ = r.Body.Close()
+	p.strike()
+	return errStruck
+}
+
+// hit reports whether this is the request at which the manager dies.
+func (p *proxy) hit(r *http.Request) bool {
+	if writeOf(r) != p.at.write {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen++
+	return p.seen == p.nth
+}
+
+func (p *proxy) strike() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed = p.victim.die()
+}
+
+// reached says why the manager was not killed, or not started again.
+func (p *proxy) reached() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen < p.nth {
+		return fmt.Errorf("%s: seen %d times, and it should have been struck the %d. time", p.at, p.seen, p.nth)
+	}
+	return p.failed
+}
+
+// writeOf is a request as the audit log has it; empty for a read.
+func writeOf(r *http.Request) string {
+	verb := map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}[r.Method]
+	_, path, namespaced := strings.Cut(r.URL.Path, "/namespaces/")
+	parts := strings.Split(path, "/") // namespace, resource, name, subresource
+	switch {
+	case verb == "" || !namespaced || len(parts) < 2 || r.URL.Query().Has("dryRun"):
+		return ""
+	case len(parts) > 3:
+		return verb + " " + parts[1] + "/" + parts[3]
+	default:
+		return verb + " " + parts[1]
+	}
+}
