@@ -55,6 +55,7 @@ func TestBadInputUnknownMode(t *testing.T) {
 			c := apimeta.FindStatusCondition(s.progress().Status.Conditions, "Stalled")
 			return c.Reason + " " + string(c.Status)
 		}, patience).Should(Equal("UnknownMode True"), "the conditions say so")
+		s.toolsSay("Failed", "Degraded", "Healthy")
 		kept := s.uids(0, 1, 2)
 		s.setImage("2")
 		s.Consistently(func() bool { return partition(s.set()) == parked && s.uids(0, 1, 2)[2] == kept[2] }, 3*time.Second, 200*time.Millisecond).
@@ -71,6 +72,7 @@ func TestLeaving(t *testing.T) {
 		s.edit(func(set *appsv1.StatefulSet) { delete(set.Labels, "pawl.dev/mode") })
 		s.waitFor("the end of it", state("Done", "Unmanaged", ""))
 		s.Eventually(func() int32 { return partition(s.set()) }, patience).Should(BeZero(), "handed back with partition 0")
+		s.toolsSay("InProgress", "Progressing", "Healthy") // of a rollout that nobody drives nothing good is known
 	})
 }
 
@@ -118,6 +120,7 @@ func TestBadInputDamagedLog(t *testing.T) {
 			}
 			return c.Reason + ": " + c.Message
 		}, patience).Should(And(HavePrefix("LogDamaged"), ContainSubstring("kubectl delete rp db")), "a condition with the remedy")
+		s.toolsSay("Failed", "Degraded", "Healthy")
 
 		s.setImage("2")
 		s.Consistently(func() int32 { return partition(s.set()) }, 3*time.Second, 100*time.Millisecond).Should(BeEquivalentTo(parked), "no step on a log that does not fold")

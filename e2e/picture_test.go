@@ -75,7 +75,7 @@ func (w *monitoring) picture(file string, from, at, to time.Time) {
 		d.box(x, y, wide, high, p.Title)
 		switch p.Type {
 		case "stat":
-			d.stats(x+left, y+50, w.answers(p, at))
+			d.stats(x+left, y+50, wide, w.answers(p, at))
 		case "table":
 			d.table(x+left, y+44, w.answers(p, at))
 		default:
@@ -85,6 +85,7 @@ func (w *monitoring) picture(file string, from, at, to time.Time) {
 					all = append(all, named{legend(t.LegendFormat, c.Metric), points(c.Values)})
 				}
 			}
+			all = slices.DeleteFunc(all, named.nothing)
 			slices.SortFunc(all, func(a, b named) int { return cmp.Compare(a.name, b.name) })
 			if p.Type == "state-timeline" {
 				d.lanes(x+left, y+34, wide-2*left, all)
@@ -93,7 +94,7 @@ func (w *monitoring) picture(file string, from, at, to time.Time) {
 			}
 		}
 	}
-	title := fmt.Sprintf("Pawl: a good image, a bad one, and the revert, %s to %s UTC; numbers and table as of %s",
+	title := fmt.Sprintf("Pawl: a good image, a bad one, and the revert, %s to %s UTC; numbers and table as of %s; without what is 0",
 		from.UTC().Format("15:04:05"), to.UTC().Format("15:04:05"), at.UTC().Format("15:04:05"))
 	w.Expect(os.WriteFile(file, []byte(d.page(24*cell+8, height+8, title)), 0o600)).To(Succeed())
 }
@@ -116,6 +117,11 @@ func (w *monitoring) answers(p panel, at time.Time) []named {
 type named struct {
 	name   string
 	points []point
+}
+
+// nothing reports whether a series is 0 throughout: it is left out.
+func (n named) nothing() bool {
+	return !slices.ContainsFunc(n.points, func(p point) bool { return p.value != 0 })
 }
 
 type point struct {
@@ -157,17 +163,24 @@ func (d *svg) text(x, y int, size int, colour, s string) {
 
 func (d *svg) box(x, y, wide, high int, title string) {
 	fmt.Fprintf(d, `<rect x="%d" y="%d" width="%d" height="%d" rx="3" fill="#fff" stroke="#d0d4da"/>`+"\n", x, y, wide, high)
+	if most := (wide - 24) / 7; len(title) > most {
+		title = title[:most-1] + "…"
+	}
 	d.text(x+12, y+20, 13, "#24292e", title)
 }
 
-func (d *svg) stats(x, y int, all []named) {
+// stats are beside each other, or below each other where there is no room.
+func (d *svg) stats(x, y, wide int, all []named) {
 	for i, n := range all {
 		if len(n.points) == 0 {
 			continue
 		}
-		colour := cmp.Or(stateColours[n.name], "#24292e")
-		d.text(x+i%2*170, y+i/2*44, 24, colour, strconv.FormatFloat(math.Round(n.points[0].value), 'f', -1, 64))
-		d.text(x+i%2*170, y+i/2*44+16, 10, "#6a737d", n.name)
+		colour, left, top := cmp.Or(stateColours[n.name], "#24292e"), x+i*110, y
+		if wide < 300 {
+			left, top = x, y+i*42
+		}
+		d.text(left, top, 22, colour, strconv.FormatFloat(math.Round(n.points[0].value), 'f', -1, 64))
+		d.text(left+24, top, 10, "#6a737d", n.name)
 	}
 }
 

@@ -32,10 +32,12 @@ func TestS12ObserveWithoutTheRight(t *testing.T) {
 			"StepStarted External 2", "StepCompleted 2", "StepStarted External 1", "StepCompleted 1", "StepStarted External 0", "StepCompleted 0",
 			"RolloutCompleted Completed",
 		}))
+		s.toolsSay("Current", "Healthy", "Healthy")
 		s.good = s.progress().Status.StableRevision
 		s.setImage("bad")
 		s.waitFor("the stall to be named", state("Blocked", pullReasons, podName(2)))
 		s.Expect(partition(s.set())).To(BeZero(), "the partition is the owner's")
+		s.toolsSay("Failed", "Degraded", "Progressing")
 
 		s.setImage("2")
 		s.waitForEvent("RolloutStarted", 4)

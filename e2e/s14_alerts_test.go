@@ -43,6 +43,7 @@ func TestS14Blocked(t *testing.T) {
 			s.Expect(max(points, shown[query])).To(BeNumerically(">", 0), "no data for a query of the dashboard or of docs/observability.md: %s", query)
 		}
 		if file := os.Getenv("PICTURE"); file != "" {
+			time.Sleep(15 * time.Second) // the end is in the picture too
 			w.picture(file, began, blocked, time.Now())
 		}
 	})
