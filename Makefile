@@ -63,6 +63,11 @@ test: ## run everything; from a fresh clone most of the time goes into building
 stories: build lab-build prometheus ## run the stories on a real control plane; COUNT=n repeats them, RUN=regex picks some, STORIES=half halves their settings
 	cd e2e && go test -vet=off -count=$(COUNT) -run '$(RUN)' -parallel 16 -timeout 80m
 
+KILLS ?= 1
+.PHONY: kills
+kills: build lab-build ## run stories S1 to S9, the manager of each killed at a write that the lot decides; KILLS=n is another lot
+	cd e2e && KILLS=$(KILLS) go test -vet=off -count=1 -run 'TestS[1-9][A-Z]' -parallel 14 -timeout 80m
+
 .PHONY: picture
 picture: build lab-build prometheus ## draw docs/dashboard.svg anew, from what the Prometheus of a story answers
 	cd e2e && PICTURE=$(CURDIR)/docs/dashboard.svg go test -vet=off -count=1 -run 'TestS14Blocked/OrderedReady/admission'

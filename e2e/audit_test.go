@@ -30,18 +30,29 @@ type request struct {
 	ResponseStatus struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
-	RequestObject struct {
-		Spec struct {
-			UpdateStrategy struct {
-				RollingUpdate struct {
-					Partition *int32 `json:"partition"`
-				} `json:"rollingUpdate"`
-			} `json:"updateStrategy"`
-		} `json:"spec"`
-		Status struct {
-			CurrentRevision string `json:"currentRevision"`
-		} `json:"status"`
-	} `json:"requestObject"`
+	RequestObject json.RawMessage `json:"requestObject"`
+}
+
+// change is what a merge patch of a StatefulSet changes, as far as Pawl changes it; nothing of a patch in another form.
+type change struct {
+	Spec struct {
+		UpdateStrategy struct {
+			RollingUpdate struct {
+				Partition *int32 `json:"partition"`
+			} `json:"rollingUpdate"`
+		} `json:"updateStrategy"`
+	} `json:"spec"`
+	Status struct {
+		CurrentRevision string `json:"currentRevision"`
+	} `json:"status"`
+}
+
+func (r request) change() change {
+	var c change
+	if json.Unmarshal(r.RequestObject, &c) != nil {
+		return change{}
+	}
+	return c
 }
 
 // refused reports whether the request came to nothing.
@@ -117,7 +128,7 @@ func (s *story) byManagers() []request {
 func (s *story) partitionsWritten() []int32 {
 	var found []int32
 	for _, r := range s.byManagers() {
-		if p := r.RequestObject.Spec.UpdateStrategy.RollingUpdate.Partition; p != nil {
+		if p := r.change().Spec.UpdateStrategy.RollingUpdate.Partition; p != nil {
 			found = append(found, *p)
 		}
 	}
@@ -127,7 +138,7 @@ func (s *story) partitionsWritten() []int32 {
 func (s *story) revisionsRestored() []string {
 	var found []string
 	for _, r := range s.byManagers() {
-		if revision := r.RequestObject.Status.CurrentRevision; revision != "" {
+		if revision := r.change().Status.CurrentRevision; revision != "" {
 			found = append(found, revision)
 		}
 	}

@@ -40,7 +40,7 @@ func tellAll(m *testing.M) int {
 		return 1
 	}
 	code := m.Run()
-	fmt.Print(results.table())
+	fmt.Print(results.table(), killed)
 	return code
 }
 

@@ -90,6 +90,13 @@ func whereabouts(admission bool) string {
 // tellOne tells a story in one setting.
 func tellOne(t *testing.T, title string, policy appsv1.PodManagementPolicyType, admission bool, with settings, script func(*story)) {
 	where := whereabouts(admission)
+	if with.via == nil {
+		with.via = byLot(title, string(policy), where)
+	}
+	if with.via != nil {
+		defer with.via.close()
+		defer func() { killed.told(with.via, t.Failed()) }()
+	}
 	s := &story{
 		Gomega: NewWithT(t), t: t, policy: policy, admission: admission, settings: with, excused: map[string]bool{},
 		namespace: strings.ToLower(fmt.Sprintf("%s-%s-%s-%d", title, string(policy)[:3], where[:1], told.Add(1))),
