@@ -3,11 +3,14 @@ package controllers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,26 +63,23 @@ type sheet struct {
 	ended       time.Time
 }
 
-// Sweep looks once, and returns how many records it deleted.
+// Sweep looks once, and returns how many records it deleted. What goes wrong with one name does not keep the others.
 func (r *Retention) Sweep(ctx context.Context) (deleted int, err error) {
 	namespaces := r.Namespaces
 	if len(namespaces) == 0 {
-		namespaces = []string{""}
+		namespaces = []string{metav1.NamespaceAll}
 	}
+	var faults []error
 	for _, namespace := range namespaces {
 		sheets, err := r.sheets(ctx, namespace)
-		if err != nil {
-			return deleted, err
-		}
+		faults = append(faults, err)
 		for key, list := range sheets {
 			n, err := r.sweep(ctx, key, list)
 			deleted += n
-			if err != nil {
-				return deleted, err
-			}
+			faults = append(faults, err)
 		}
 	}
-	return deleted, nil
+	return deleted, errors.Join(faults...)
 }
 
 // sheets reads the records in pieces, as there may be many.
@@ -143,7 +143,15 @@ func (r *Retention) neededFrom(ctx context.Context, key types.NamespacedName, ne
 		return 0, fmt.Errorf("read the RolloutProgress: %w", err)
 	}
 	if progress == nil {
-		return newest.last + 1, nil // nothing goes on from it
+		set, err := fetch(ctx, r.Live, key, &appsv1.StatefulSet{})
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("read the StatefulSet: %w", err)
+		case set != nil:
+			return newest.first, nil // a RolloutProgress that was just deleted goes on from the newest record
+		default:
+			return newest.last + 1, nil
+		}
 	}
 	pages, err := pagesOf(ctx, r.Live, key)
 	if err != nil {

@@ -34,9 +34,10 @@ type manager struct {
 	program string
 	args    []string
 
-	mu   sync.Mutex // held while it is started or ended
-	cmd  *exec.Cmd
-	done chan struct{}
+	mu      sync.Mutex // held while it is started or ended
+	cmd     *exec.Cmd
+	done    chan struct{}
+	stopped bool // by the story: it stays away
 }
 
 // stallGrace is short so that a story need not wait half a minute for a verdict.
@@ -103,10 +104,13 @@ func (m *manager) start() error {
 	return nil
 }
 
-// die kills the process and starts it again.
+// die kills the process and starts it again, unless the story has stopped it meanwhile.
 func (m *manager) die() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.stopped {
+		return nil
+	}
 	_ = m.cmd.Process.Kill()
 	<-m.done
 	return m.start()
@@ -116,6 +120,7 @@ func (m *manager) die() error {
 func (m *manager) stop(sig os.Signal) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.stopped = true
 	select {
 	case <-m.done:
 		return fmt.Errorf("the manager had ended by itself: %s", m.tail())
