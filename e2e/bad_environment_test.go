@@ -48,7 +48,7 @@ func TestBadEnvironment(t *testing.T) {
 	follows := func(reason, section string) {
 		t.Helper()
 		for _, script := range runbook(g, reason, section) {
-			code, said := c.sh(t.Context(), "set -e\n"+script, time.Minute)
+			code, said := c.sh(t.Context(), "..", "set -e\n"+script, time.Minute)
 			g.Expect(code).To(BeZero(), "%s\n%s", script, said)
 		}
 	}

@@ -3,12 +3,14 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,10 +36,11 @@ type manager struct {
 	program string
 	args    []string
 
-	mu      sync.Mutex // held while it is started or ended
-	cmd     *exec.Cmd
-	done    chan struct{}
-	stopped bool // by the story: it stays away
+	stopped atomic.Bool // by the story: it stays away
+
+	mu   sync.Mutex // held while it is started or ended
+	cmd  *exec.Cmd
+	done chan struct{}
 }
 
 // stallGrace is short so that a story need not wait half a minute for a verdict.
@@ -106,21 +109,23 @@ func (m *manager) start() error {
 
 // die kills the process and starts it again, unless the story has stopped it meanwhile.
 func (m *manager) die() error {
+	if m.stopped.Load() { // it may be waiting for the very write that is struck
+		return errStopped
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.stopped {
-		return nil
-	}
 	_ = m.cmd.Process.Kill()
 	<-m.done
 	return m.start()
 }
 
+var errStopped = errors.New("the story has stopped the manager, so it was not killed")
+
 // stop ends the manager, politely or not, and waits until it is gone.
 func (m *manager) stop(sig os.Signal) error {
+	m.stopped.Store(true)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.stopped = true
 	select {
 	case <-m.done:
 		return fmt.Errorf("the manager had ended by itself: %s", m.tail())
@@ -130,10 +135,10 @@ func (m *manager) stop(sig os.Signal) error {
 	select {
 	case <-m.done:
 		return nil
-	case <-time.After(20 * time.Second):
+	case <-time.After(30 * time.Second): // a write in flight may take 20 s
 		_ = m.cmd.Process.Kill()
 		<-m.done
-		return fmt.Errorf("the manager did not end within 20 s of signal %v", sig)
+		return fmt.Errorf("the manager did not end within 30 s of signal %v", sig)
 	}
 }
 

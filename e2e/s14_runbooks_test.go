@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -17,7 +18,10 @@ import (
 // Each runbook is followed from Blocked to Done: what it says to look at is there, and what it says to do is enough.
 func TestS14Runbooks(t *testing.T) {
 	t.Parallel()
-	for _, c := range slices.Concat(troublesOfPods(), troublesOfKubelets(), troublesAround(), troublesOfControllers()) {
+	for i, c := range slices.Concat(troublesOfPods(), troublesOfKubelets(), troublesAround(), troublesOfControllers()) {
+		if half && i%2 == 1 {
+			continue // make stories follows all of them
+		}
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
 			tell := tellWithAdmission
@@ -40,7 +44,7 @@ func TestS14Runbooks(t *testing.T) {
 				} else {
 					s.follows(reason)
 				}
-				s.waitFor("the end of the trouble", done(""))
+				s.recovers()
 				s.runs(runbook(s, reason, "How to make sure"))
 			})
 		})
@@ -88,6 +92,19 @@ func TestS14ManagerDown(t *testing.T) {
 		w.waitForAlert("ManagerDown", "")
 		s.waitFor("the rollout to complete", rolloutDone(2))
 	})
+}
+
+// recovers waits until the rollout is Done and nothing stalls: of a log that is damaged, and of a mode that means nothing,
+// the state says nothing.
+func (s *story) recovers() {
+	s.t.Helper()
+	s.Eventually(func() string {
+		st := s.progress().Status
+		if c := apimeta.FindStatusCondition(st.Conditions, "Stalled"); c == nil || c.Status != metav1.ConditionFalse {
+			return fmt.Sprintf("still stalled: %v", c)
+		}
+		return done("")(st)
+	}, 2*patience, tick).Should(BeEmpty(), "waiting for the end of the trouble")
 }
 
 // election is held by the story whose manager may be the leader: the lease is one for the cluster.

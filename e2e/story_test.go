@@ -372,5 +372,13 @@ func (s *story) diary() []string {
 	return lines
 }
 
-// deletions are the pods that Pawl deleted.
-func (s *story) deletions() []string { return s.audited(pawlUser, "delete", "pods") }
+// deletions are the pods that Pawl deleted, whatever it ran as.
+func (s *story) deletions() []string {
+	var found []string
+	for _, r := range s.byManagers() {
+		if r.Verb == "delete" && r.ObjectRef.Resource == "pods" && r.ObjectRef.Subresource == "" {
+			found = append(found, r.ObjectRef.Name)
+		}
+	}
+	return found
+}

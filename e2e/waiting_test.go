@@ -135,15 +135,16 @@ func (s *story) waitByScript(timeout time.Duration) (code int, said string) {
 
 // waitAs runs a script as it stands, with kubectl in its path. It has to end soon after its own timeout.
 func (s *story) waitAs(script string, timeout time.Duration) (code int, said string) {
-	return lab.sh(s.t.Context(), script, timeout, "NAME="+name, "NAMESPACE="+s.namespace, fmt.Sprintf("TIMEOUT=%d", int(timeout.Seconds())))
+	return lab.sh(s.t.Context(), s.t.TempDir(), script, timeout, "NAME="+name, "NAMESPACE="+s.namespace, fmt.Sprintf("TIMEOUT=%d", int(timeout.Seconds())))
 }
 
-// sh runs a script of the docs at the root of the checkout, with kubectl and its plugin in its path.
-func (c *cluster) sh(ctx context.Context, script string, timeout time.Duration, env ...string) (code int, said string) {
+// sh runs a script of the docs in a directory, with kubectl and its plugin in its path.
+func (c *cluster) sh(ctx context.Context, dir, script string, timeout time.Duration, env ...string) (code int, said string) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)
-	cmd.Dir = ".."
+	cmd.Dir = dir
+	cmd.WaitDelay = 10 * time.Second // what it started may hold its output
 	cmd.Env = append(append(os.Environ(), "PATH="+strings.Join([]string{filepath.Dir(c.lab.Kubectl), c.bin, os.Getenv("PATH")}, string(os.PathListSeparator))), env...)
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
