@@ -67,6 +67,7 @@ func TestBadEnvironment(t *testing.T) {
 
 	// What the runbooks say beside: all that is installed, once more.
 	follows("ManagerDown", "What to do")
+	g.Expect(c.apply(t.Context(), "../config/manager")).To(Succeed())
 	follows("AdmissionNotInForce", "How to make sure")
 
 	// The API server goes away, for longer than a watch lives without it.
