@@ -21,7 +21,7 @@ func (r *Reconciler) announce(
 ) {
 	count(before.State(), events)
 	logger, regarding := log.FromContext(ctx), reference(o)
-	revision, digest := before.State().Rollout.ToRevision, before.Status().Digest
+	revision, digest := before.State().Rollout.ToRevision, before.Digest()
 	stored := after.Status().Transitions
 	stored = stored[max(0, len(stored)-len(events)):]
 	for i, e := range events {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"pawl.dev/pawl/api/v1alpha1"
+	"pawl.dev/pawl/statemachine"
 	"pawl.dev/pawl/statemachine/ledger"
 )
 
@@ -61,6 +62,7 @@ type sheet struct {
 	uid         types.UID
 	first, last int64
 	ended       time.Time
+	anchor      bool // a log can go on from it without older ones
 }
 
 // Sweep looks once, and returns how many records it deleted. What goes wrong with one name does not keep the others.
@@ -99,7 +101,10 @@ func (r *Retention) sheets(ctx context.Context, namespace string) (map[types.Nam
 			}
 			newest := transitions[len(transitions)-1]
 			key := types.NamespacedName{Namespace: record.Namespace, Name: record.Page.StatefulSet}
-			found[key] = append(found[key], sheet{record.Name, record.UID, transitions[0].Sequence, newest.Sequence, newest.Time.Time})
+			found[key] = append(found[key], sheet{
+				record.Name, record.UID, transitions[0].Sequence, newest.Sequence, newest.Time.Time,
+				statemachine.Event{Type: statemachine.EventType(transitions[0].Type)}.Anchor(),
+			})
 		}
 		if next = records.Continue; next == "" {
 			return found, nil
@@ -118,7 +123,12 @@ func (r *Retention) sweep(ctx context.Context, key types.NamespacedName, list []
 	if old == 0 {
 		return 0, nil
 	}
-	needed, err := r.neededFrom(ctx, key, list[len(list)-1])
+	// What a log that is begun anew goes on from: the newest record may only be what came between two rollouts.
+	from := len(list) - 1
+	for from > 0 && !list[from].anchor {
+		from--
+	}
+	needed, err := r.neededFrom(ctx, key, list[from].first, list[len(list)-1].last)
 	if err != nil {
 		return 0, err
 	}
@@ -137,7 +147,7 @@ func (r *Retention) sweep(ctx context.Context, key types.NamespacedName, list []
 }
 
 // neededFrom is the sequence from which on records are kept whatever their age.
-func (r *Retention) neededFrom(ctx context.Context, key types.NamespacedName, newest sheet) (int64, error) {
+func (r *Retention) neededFrom(ctx context.Context, key types.NamespacedName, first, last int64) (int64, error) {
 	progress, err := fetch(ctx, r.Live, key, &v1alpha1.RolloutProgress{})
 	if err != nil {
 		return 0, fmt.Errorf("read the RolloutProgress: %w", err)
@@ -148,16 +158,16 @@ func (r *Retention) neededFrom(ctx context.Context, key types.NamespacedName, ne
 		case err != nil:
 			return 0, fmt.Errorf("read the StatefulSet: %w", err)
 		case set != nil:
-			return newest.first, nil // a RolloutProgress that was just deleted goes on from the newest record
+			return first, nil // a RolloutProgress that was just deleted goes on from the newest record
 		default:
-			return newest.last + 1, nil
+			return last + 1, nil
 		}
 	}
 	pages, err := pagesOf(ctx, r.Live, key)
 	if err != nil {
 		return 0, err
 	}
-	needed := newest.first
+	needed := first
 	switch log, err := ledger.Load(key.Name, progress.Status, pages); {
 	case err != nil:
 		needed = 0 // a log that does not add up is evidence

@@ -46,15 +46,17 @@ func newVerify(p *plugin) *cobra.Command {
 }
 
 func (v *verifyCommand) run(ctx context.Context, name string) error {
-	logs, err := v.read(ctx, name)
-	if err != nil {
-		return err
-	}
+	// The manager's log first: a line is written after its transition is stored, so all that it knows is there by then.
 	var kept map[types.NamespacedName][]anchor
+	var err error
 	if v.log != "" {
 		if kept, err = v.anchors(); err != nil {
 			return err
 		}
+	}
+	logs, err := v.read(ctx, name)
+	if err != nil {
+		return err
 	}
 	faults := 0
 	for _, log := range logs {

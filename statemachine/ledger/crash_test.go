@@ -97,6 +97,7 @@ func TestADeletedLogGoesOnFromTheNewestRecord(t *testing.T) {
 	s.Expect(l.State().StableRevision).To(Equal("db-b"))
 	s.Expect(l.Status()).To(Equal(v1alpha1.RolloutProgressStatus{}), "nothing is claimed before something is recorded")
 
+	s.Expect(l.Digest()).To(Equal(newest.Digest), "the next transition is chained to it")
 	l = s.record(s.adopted())
 	s.Expect(s.status.Sequence).To(Equal(int64(5)))
 	s.Expect(s.status.PreviousDigest).To(Equal(newest.Digest))

@@ -25,6 +25,10 @@ func (l Log) State() statemachine.State { return l.end().state }
 // Sequence is the number of the newest transition; 0 if there is none.
 func (l Log) Sequence() int64 { return l.end().sequence }
 
+// Digest is the head of the chain; empty if there is no transition. A log that goes on from the newest record has that
+// record's.
+func (l Log) Digest() string { return l.end().digest }
+
 // SealedThrough is the sequence up to which records hold the log.
 func (l Log) SealedThrough() int64 { return l.sealed }
 
