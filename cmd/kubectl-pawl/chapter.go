@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 
 	"pawl.dev/pawl/api/v1alpha1"
 	"pawl.dev/pawl/statemachine/ledger"
@@ -13,7 +14,6 @@ import (
 // chapter is one rollout with all its transitions, or what happened between two rollouts.
 type chapter struct {
 	rollout     *v1alpha1.Rollout // nil between rollouts
-	uid         string            // of the StatefulSet
 	transitions []v1alpha1.Transition
 	pages       []v1alpha1.Page
 	last        bool // nothing came after it
@@ -27,7 +27,7 @@ func chapters(pages []v1alpha1.Page) []chapter {
 		goesOn := n >= 0 && page.Rollout != nil && all[n].rollout != nil && page.Rollout.Number == all[n].rollout.Number &&
 			all[n].rollout.Outcome == ""
 		if !goesOn {
-			all = append(all, chapter{uid: page.StatefulSetUID})
+			all = append(all, chapter{})
 			n++
 		}
 		c := &all[n]
@@ -97,9 +97,4 @@ func (c *chapter) records(h *history) []string {
 // short is a duration as kubectl prints an age.
 func short(d time.Duration) string { return duration.HumanDuration(max(d, 0)) }
 
-func seconds(n *int32) time.Duration {
-	if n == nil {
-		return 0
-	}
-	return time.Duration(*n) * time.Second
-}
+func seconds(n *int32) time.Duration { return time.Duration(ptr.Deref(n, 0)) * time.Second }

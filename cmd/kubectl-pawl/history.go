@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/utils/ptr"
 )
 
 type historyCommand struct {
@@ -128,13 +129,9 @@ func (h *historyCommand) row(c *chapter) []any {
 	if h.output == "wide" {
 		started = "2006-01-02 15:04:05Z"
 	}
-	steps := int32(0)
-	if r.Steps != nil {
-		steps = *r.Steps
-	}
 	return []any{
 		r.Number, r.StartedAt.UTC().Format(started), c.took(h.now()), c.outcome(), r.ToRevision, orNone(r.StartedBy),
-		orNone(r.FromRevision), r.Reason, steps, short(seconds(r.BlockedSeconds)), orNone(r.Cause),
+		orNone(r.FromRevision), r.Reason, ptr.Deref(r.Steps, 0), short(seconds(r.BlockedSeconds)), orNone(r.Cause),
 	}
 }
 

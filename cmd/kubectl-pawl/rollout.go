@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"pawl.dev/pawl/api/v1alpha1"
 	"pawl.dev/pawl/statemachine"
 	"pawl.dev/pawl/statemachine/ledger"
@@ -49,15 +51,10 @@ func (h *historyCommand) summary(log *history, c *chapter) {
 	if r.Cause != "" {
 		say("Cause", "%s", r.Cause)
 	}
-	steps := int32(0)
-	if r.Steps != nil {
-		steps = *r.Steps
-	}
-	course := fmt.Sprintf("%s; pods replaced by steps: %d; Blocked for %s", c.took(h.now()), steps, short(seconds(r.BlockedSeconds)))
 	if r.Outcome != "" {
 		say("Finished", "%s", r.FinishedAt.UTC().Format("2006-01-02 15:04:05Z"))
 	}
-	say("Took", "%s", course)
+	say("Took", "%s; pods replaced by steps: %d; Blocked for %s", c.took(h.now()), ptr.Deref(r.Steps, 0), short(seconds(r.BlockedSeconds)))
 	for i, name := range c.records(log) {
 		what := ""
 		if i == 0 {
