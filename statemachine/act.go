@@ -12,12 +12,13 @@ const (
 )
 
 // startStep releases the pods from index to up to the next one. One write.
-func (v *view) startStep(why Reason, to int) {
+func (v *view) startStep(e Event, to int) {
 	var released []int32
 	for i := to; i <= v.nextPod(); i++ {
 		released = append(released, v.ordinal(i))
 	}
-	v.releaseTo(to, Event{Reason: why, Ordinals: OrdinalsOf(released...)})
+	e.Ordinals = OrdinalsOf(released...)
+	v.releaseTo(to, e)
 }
 
 // releaseTo records a step that lowers the partition to index to, and asks for the write.

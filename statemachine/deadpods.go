@@ -17,7 +17,7 @@ func nothingToProtect(v *view) bool {
 }
 
 func releaseAll(v *view) {
-	v.startStep(ReasonNothingToProtect, 0)
+	v.startStep(Event{Reason: ReasonNothingToProtect, Gates: v.gates(true)}, 0)
 }
 
 // 12: the next pods are dead and another works: all of the run are released at once, over the health of the others.
@@ -40,7 +40,7 @@ func (v *view) deadRun() Ordinals {
 func (v *view) anyHealthy() bool { return v.anyPod(v.healthy) }
 
 func stepDead(v *view) {
-	v.startStep(ReasonPodDead, v.index(first(v.deadRun())))
+	v.startStep(Event{Reason: ReasonPodDead, Gates: v.gates(true)}, v.index(first(v.deadRun())))
 }
 
 // 12: an outage of a set that once worked is no licence.
@@ -89,4 +89,6 @@ func (v *view) runsUnready(i int) bool {
 	return since.Before(v.o.Now) && v.reached(since.Add(flapWindow))
 }
 
-func stepUnhealthy(v *view) { v.startStep(ReasonOnlyUnhealthyPod, v.nextPod()) }
+func stepUnhealthy(v *view) {
+	v.startStep(Event{Reason: ReasonOnlyUnhealthyPod, Gates: v.gates(true)}, v.nextPod())
+}

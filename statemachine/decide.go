@@ -53,7 +53,7 @@ func (v *view) next() {
 // comes out, the step is still right, and needs no second event (I7).
 func (v *view) confirmed() bool {
 	try := *v
-	try.events = nil
+	try.events, try.confirming = nil, true
 	step := &try.s.Step
 	step.Ordinals = step.Ordinals.keep(func(n int32) bool { return try.inRange(n) && try.released(try.index(n)) })
 	try.s.Name = Stepping
@@ -106,7 +106,8 @@ type view struct {
 	rule     string
 	bug      error
 
-	countDead, countUnready Ordinals // on the word of a recorded step
+	confirming              bool     // a recorded step is asked for once more
+	countDead, countUnready Ordinals // on the word of that step
 }
 
 // emit records an event. The state follows at once, so that later rules see clocks that it restarted.

@@ -131,10 +131,18 @@ var eventMeaning = map[EventType]string{
 func blocks(r Reason) bool { return reasons[r].class != classNone && r != ReasonStarting }
 
 func blockedWhen(r Reason) string {
-	if !blocks(r) {
+	switch {
+	case !blocks(r):
 		return "never"
+	case slices.Contains(blockedAtOnce, r):
+		return "at once"
 	}
 	return blockedWhenOf[reasons[r].class]
+}
+
+// blockedAtOnce are the soft reasons that wait for no deadline.
+var blockedAtOnce = []Reason{
+	ReasonPolicyNotFound, ReasonPartitionContested, ReasonRevisionUnstable, ReasonTotalOutage, ReasonSupersededPodStuck,
 }
 
 var blockedWhenOf = map[class]string{
@@ -191,8 +199,8 @@ func TestStallMessages(t *testing.T) {
 			s.o.Name = strings.Repeat("d", 52)
 			v := &view{o: &s.o, s: State{}.free()}
 			pod := 2
-			if r == ReasonTotalOutage {
-				pod = -1 // it is about all of them
+			if r == ReasonTotalOutage || r.gate() || r == ReasonPolicyNotFound {
+				pod = -1 // it is about all of them, or about none
 			}
 			msg := v.explainStall(r, pod, finding{reason: r, what: "has trouble (container mysqld)", detail: long})
 			g.Expect(len([]rune(msg))).To(BeNumerically("<=", maxMessage), msg)

@@ -71,31 +71,13 @@ type Event struct {
 	StableRevision string
 	Number         int64 // the newest rollout's number so far
 
-	FromRevision string   // on RolloutStarted: the target of the rollout before it
-	Prior        Ordinals // on RolloutStarted: those that earlier, unfinished rollouts had brought past the current revision
-	Starts       int32    // on RolloutStarted: the how-manieth in short order with this template; 0 stands for the first
-	Actor        string   // the user who changed the template or the spec, as the API server authenticated them
-	Cause        string   // the kubernetes.io/change-cause annotation
-	Gates        []GateResult
+	FromRevision string       // on RolloutStarted: the target of the rollout before it
+	Prior        Ordinals     // on RolloutStarted: those that earlier, unfinished rollouts had brought past the current revision
+	Starts       int32        // on RolloutStarted: the how-manieth in short order with this template; 0 stands for the first
+	Actor        string       // the user who changed the template or the spec, as the API server authenticated them
+	Cause        string       // the kubernetes.io/change-cause annotation
+	Gates        []GateResult // what the policy said: on StepStarted, and on Held and Blocked because of it
 }
-
-// GateResult is what one gate said when a step was decided.
-type GateResult struct {
-	Name    string
-	Result  Verdict
-	Message string
-}
-
-// Verdict is the answer of a gate.
-type Verdict string
-
-// The verdicts.
-const (
-	GateOpen     Verdict = "Open"
-	GateClosed   Verdict = "Closed"
-	GateError    Verdict = "Error"
-	GateBypassed Verdict = "Bypassed"
-)
 
 // anchor reports whether a fold can begin at this type of event.
 func (t EventType) anchor() bool { return t == Adopted || t == RolloutStarted }

@@ -121,8 +121,17 @@ func (v *view) explainStep(e Event) string {
 		return fit(fmt.Sprintf("No pod was ever Ready, so there is nothing to protect: all are released to %s.", v.o.UpdateRevision), "", "")
 	default:
 		step := v.s.Finished.Len() + 1
-		return fit(fmt.Sprintf("%s %s being replaced (step %d of %d).", who, are, step, len(v.o.Pods)), "", v.whatFollows(e.Ordinals)+v.lostClaims())
+		return fit(fmt.Sprintf("%s %s being replaced (step %d of %d)%s.", who, are, step, len(v.o.Pods), approvedBy(e)), "",
+			v.whatFollows(e.Ordinals)+v.lostClaims())
 	}
+}
+
+// approvedBy names who approved the steps after the canary pods.
+func approvedBy(e Event) string {
+	if e.Actor == "" {
+		return ""
+	}
+	return ", approved" + by(e.Actor)
 }
 
 func (v *view) explainScaled(e Event) string {

@@ -8,6 +8,9 @@ import (
 
 // explainStall says what is wrong, since when, and in one imperative what to do.
 func (v *view) explainStall(why Reason, i int, f finding) string {
+	if said := v.explainPolicy(why, i, f); said != "" {
+		return said
+	}
 	next := " " + reasons[why].next
 	switch {
 	case why == ReasonPaused:

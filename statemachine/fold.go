@@ -49,9 +49,9 @@ func (s State) apply(e Event, name StateName) State {
 	case PodRegressed:
 		s.Finished, s.Prior = s.Finished.Without(e.Ordinals), s.Prior.Without(e.Ordinals)
 	case Held:
-		s.Hold, s.Clock = holdOf(e), s.Clock.next(e)
+		s.Hold, s.Clock = s.Hold.next(e), s.Clock.next(e)
 	case BlockedEvent:
-		s.Block, s.Hold, s.Clock = before.Block.next(e), holdOf(e), s.Clock.next(e)
+		s.Block, s.Hold, s.Clock = before.Block.next(e), s.Hold.next(e), s.Clock.next(e)
 	case Released:
 		s = s.released(e)
 	case StepResumed:

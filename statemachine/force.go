@@ -25,5 +25,6 @@ func stepForced(v *view) {
 	}
 	v.releaseTo(floor, Event{
 		Reason: ReasonForced, Ordinals: OrdinalsOf(released...), Actor: v.o.Force.By, Cause: v.o.Force.Reason,
+		Gates: v.bypassed(),
 	})
 }

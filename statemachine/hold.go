@@ -11,10 +11,10 @@ func (v *view) hold(why Reason, i int, f finding) {
 		}
 		v.unblock()
 	}
-	if v.isHeld(why, i) || !v.worthTelling(why, f.since) {
+	if v.isHeld(why, i, shutGate(f.gates)) || !v.worthTelling(why, f.since) {
 		return
 	}
-	e := Event{Type: Held, Reason: why, Message: v.explainStall(why, i, f)}
+	e := Event{Type: Held, Reason: why, Gates: f.gates, Message: v.explainStall(why, i, f)}
 	if why == ReasonPaused {
 		e.Actor = v.o.PausedBy
 	}
@@ -22,9 +22,9 @@ func (v *view) hold(why Reason, i int, f finding) {
 }
 
 // isHeld reports whether the log says it already. The reasons of one hard class are one: they alternate.
-func (v *view) isHeld(why Reason, i int) bool {
+func (v *view) isHeld(why Reason, i int, gate string) bool {
 	h, class := v.s.Hold, why.class()
-	if h.Reason == "" || h.Ordinal != v.ordinalOrNone(i) {
+	if h.Reason == "" || h.Ordinal != v.ordinalOrNone(i) || h.Gate != gate {
 		return false
 	}
 	if class.hard() {
@@ -81,15 +81,18 @@ func (v *view) block(why Reason, i int, f finding) {
 	if c := v.s.Clock; i >= 0 && v.named(i) && c.Reason.class() == why.class() && c.Reason.specific() > why.specific() {
 		why = c.Reason
 	}
-	if v.s.Name == Blocked && !v.blameMoves(why, i) {
+	if v.s.Name == Blocked && !v.blameMoves(why, i, shutGate(f.gates)) {
 		return
 	}
-	v.emit(v.about(i, Event{Type: BlockedEvent, Reason: why, Message: v.explainStall(why, i, f)}))
+	v.emit(v.about(i, Event{Type: BlockedEvent, Reason: why, Gates: f.gates, Message: v.explainStall(why, i, f)}))
 }
 
 // blameMoves reports whether what is told as blocking changes: to a harder reason, or when the cause before is gone.
-func (v *view) blameMoves(why Reason, i int) bool {
+func (v *view) blameMoves(why Reason, i int, gate string) bool {
 	b := v.s.Block
+	if b.Reason.gate() && why.gate() {
+		return (b.Reason != why || b.Gate != gate) && v.reached(b.Changed.Add(changeTime))
+	}
 	harder := why.class().hard() && !b.Reason.class().hard() && b.Reason != ReasonTotalOutage
 	if b.Ordinal == v.ordinalOrNone(i) {
 		otherHard := why.class().hard() && b.Reason.class() != why.class()

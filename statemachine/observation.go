@@ -35,11 +35,13 @@ type Observation struct {
 	Pods      []Pod // by index: Pods[i] has ordinal Start+i, absent ones included; len is Replicas
 	Condemned []Pod // pods of this StatefulSet with ordinals out of range
 
-	Paused    bool
-	PausedBy  string // empty when unknown
-	Force     Force
-	ChangedBy string // the user who changed the template; empty when unknown
-	Cause     string // the change-cause annotation
+	Paused     bool
+	PausedBy   string // empty when unknown
+	Approved   string // the revision that may go past the canary pods
+	ApprovedBy string // empty when unknown
+	Force      Force
+	ChangedBy  string // the user who changed the template; empty when unknown
+	Cause      string // the change-cause annotation
 
 	MayRestore bool // whether Pawl may write status.currentRevision
 
@@ -48,6 +50,7 @@ type Observation struct {
 	Told             Told // the newest Event of the StatefulSet, if that is a warning
 	Blind            Blind
 
+	Policy           Policy
 	StallGrace       time.Duration
 	ProgressDeadline time.Duration
 }

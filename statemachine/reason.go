@@ -39,8 +39,11 @@ const (
 
 // Reasons of waiting that are no stall.
 const (
-	ReasonPaused    Reason = "Paused"
-	ReasonObserving Reason = "Observing"
+	ReasonPaused           Reason = "Paused"
+	ReasonObserving        Reason = "Observing"
+	ReasonAwaitingApproval Reason = "AwaitingApproval"
+	ReasonBaking           Reason = "Baking"
+	ReasonConcurrencyLimit Reason = "ConcurrencyLimit"
 )
 
 // Reasons of a stall. The first of each class is the one that stands for it.
@@ -89,6 +92,10 @@ const (
 	ReasonPodMissing          Reason = "PodMissing"
 	ReasonNameTaken           Reason = "NameTaken"
 	ReasonPodTerminated       Reason = "PodTerminated"
+	ReasonPolicyNotFound      Reason = "PolicyNotFound"
+	ReasonGateClosed          Reason = "GateClosed"
+	ReasonGateError           Reason = "GateError"
+	ReasonDisruptionBudget    Reason = "DisruptionBudget"
 	ReasonUnknown             Reason = "Unknown"
 )
 
@@ -115,5 +122,10 @@ var classNames = [...]string{
 // Class is the kind of stall that the reason stands for: terminal, pull, crash, config, ended, refused or soft; empty
 // for a reason that is no stall, or that nobody knows. All but soft rarely heal by themselves.
 func (r Reason) Class() string { return classNames[r.class()] }
+
+// gate reports whether the reason is an answer of the policy: the reasons of which share one clock, whichever gate it is.
+func (r Reason) gate() bool {
+	return r == ReasonGateClosed || r == ReasonGateError || r == ReasonDisruptionBudget
+}
 
 func (c class) hard() bool { return c != classNone && c != classSoft }

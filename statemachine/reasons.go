@@ -45,8 +45,11 @@ var reasons = map[Reason]reasonLine{
 	ReasonUnmanaged:      {means: "The label pawl.dev/mode is gone; Pawl no longer writes to the StatefulSet."},
 	ReasonDeleted:        {means: "The StatefulSet is being deleted."},
 
-	ReasonPaused:    {means: "spec.paused of the RolloutProgress is true.", next: "Set spec.paused to false to go on."},
-	ReasonObserving: {means: "The mode is Observe: Pawl reports and writes nothing.", next: "Label the StatefulSet pawl.dev/mode=Enforce to let Pawl step."},
+	ReasonPaused:           {means: "spec.paused of the RolloutProgress is true.", next: "Set spec.paused to false to go on."},
+	ReasonObserving:        {means: "The mode is Observe: Pawl reports and writes nothing.", next: "Label the StatefulSet pawl.dev/mode=Enforce to let Pawl step."},
+	ReasonAwaitingApproval: {means: "The canary pods of the RolloutPolicy are updated; a person has to approve the revision.", next: "Set spec.approvedRevision of the RolloutProgress."},
+	ReasonBaking:           {means: "An updated pod has to be available for the bakeSeconds of the RolloutPolicy before the next step.", next: "Wait until the time is over."},
+	ReasonConcurrencyLimit: {means: "As many StatefulSets as the RolloutPolicy allows have a pod being replaced.", next: "Wait until one of them is done."},
 
 	ReasonInvalidImageName:    {classTerminal, "The image name cannot be parsed.", "Correct the image name in the template."},
 	ReasonErrImageNeverPull:   {classTerminal, "The image is not on the node and the pull policy is Never.", fixTemplate},
@@ -92,6 +95,10 @@ var reasons = map[Reason]reasonLine{
 	ReasonPodMissing:          {classSoft, "The pod does not exist.", "Look at the events of the StatefulSet."},
 	ReasonNameTaken:           {classSoft, "A pod that is not of this StatefulSet has the name of one of its pods.", "Delete that pod, or wait until it is gone."},
 	ReasonPodTerminated:       {classSoft, "The pod ended and was not replaced.", "Look at the events of the StatefulSet."},
+	ReasonPolicyNotFound:      {classSoft, "The label pawl.dev/policy names a RolloutPolicy that does not exist.", "Create the policy, or correct the label."},
+	ReasonGateClosed:          {classSoft, "A gate of the RolloutPolicy is closed.", "Heal what the gate looks at."},
+	ReasonGateError:           {classSoft, "A gate of the RolloutPolicy cannot be evaluated, which stops steps as if it were closed.", "Correct the gate, or what it reads."},
+	ReasonDisruptionBudget:    {classSoft, "A PodDisruptionBudget leaves no room for replacing the next pod.", "Heal the pods that the budget counts, or make room in it."},
 	ReasonUnknown:             {classSoft, "The kubelet gives a reason that Pawl does not know.", lookAtPod},
 }
 

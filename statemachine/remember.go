@@ -15,8 +15,14 @@ func (s State) free() State {
 	return s
 }
 
-func holdOf(e Event) Hold {
-	return Hold{Reason: e.Reason, Ordinal: first(e.Ordinals), Changed: e.Time}
+// next is the hold after a Held or Blocked event. Which of the gates it is may change and change back: none of them
+// begins the wait anew.
+func (h Hold) next(e Event) Hold {
+	n := Hold{Reason: e.Reason, Ordinal: first(e.Ordinals), Gate: shutGate(e.Gates), Changed: e.Time, Since: e.Time}
+	if h.Reason.gate() && n.Reason.gate() {
+		n.Since = h.Since
+	}
+	return n
 }
 
 // remember takes over the facts that any event may carry.
@@ -65,7 +71,7 @@ func (c Clock) next(e Event) Clock {
 
 // next is the block after a Blocked event.
 func (b Block) next(e Event) Block {
-	n := Block{Reason: e.Reason, Ordinal: first(e.Ordinals), Since: e.Time, Changed: e.Time}
+	n := Block{Reason: e.Reason, Ordinal: first(e.Ordinals), Gate: shutGate(e.Gates), Since: e.Time, Changed: e.Time}
 	if b.Reason != "" {
 		n.Since = b.Since
 	}

@@ -2,7 +2,7 @@ package statemachine
 
 // 7: a recorded PodReplaced whose pod is still there was not carried out: no second event, whatever the clocks say.
 func repairUnfinished(v *view) bool {
-	return v.enforce() && v.s.Replace.UID != "" && v.unfinishedRepair() >= 0
+	return v.enforce() && v.s.Replace.UID != "" && v.unfinishedRepair() >= 0 && !v.shut(true)
 }
 
 func (v *view) unfinishedRepair() int {
@@ -23,7 +23,7 @@ func repairAgain(v *view) {
 
 // 7: a dead pod that would come back at the target is replaced where it stands, one at a time, once per target.
 func repairable(v *view) bool {
-	return v.enforce() && (!v.o.Paused || v.s.Step.Open()) && v.repairTarget() >= 0
+	return v.enforce() && (!v.o.Paused || v.s.Step.Open()) && v.repairTarget() >= 0 && !v.shut(true)
 }
 
 // repairTarget is the pod to repair, or -1. The StatefulSet controller stops at the first unready pod under
@@ -58,8 +58,8 @@ func (v *view) replacing() bool {
 func repair(v *view) {
 	i := v.repairTarget()
 	if !v.s.Step.Open() {
-		v.emit(v.leaving(v.o.Partition, v.about(i, Event{Type: StepStarted, Reason: ReasonRepair})))
+		v.emit(v.leaving(v.o.Partition, v.about(i, Event{Type: StepStarted, Reason: ReasonRepair, Gates: v.gates(true)})))
 	}
-	v.emit(v.about(i, Event{Type: PodReplaced, Revision: v.o.UpdateRevision}))
+	v.emit(v.about(i, Event{Type: PodReplaced, Revision: v.o.UpdateRevision, Gates: v.gates(true)}))
 	v.intent = Intent{Kind: ReplacePod, Pod: v.o.Pods[i]}
 }

@@ -9,9 +9,10 @@ type rule struct {
 }
 
 // rules is part (b) of the decision: what to do next. The first that matches decides. Numbers are those of the design;
-// the missing ones belong to what Pawl cannot do yet (gates, budgets).
+// 13 stands before 12, because nothing of 12 is done while a gate that is always asked is shut.
 var rules = []rule{
 	{name: "1 unsupported strategy", when: unsupportedStrategy, then: blockStrategy},
+	{name: "1 policy not found", when: policyMissing, then: blockPolicy},
 	{name: "1 partition contested", when: contested, then: blockContested},
 	{name: "1 revision unstable", when: unstable, then: blockUnstable},
 	{name: "2 nothing to do", when: nothingToDo, then: rest},
@@ -26,12 +27,18 @@ var rules = []rule{
 	{name: "9 paused", when: paused, then: holdPaused},
 	{name: "10 bring-up", when: bringUp, then: watchBringUp},
 	{name: "11 already updated", when: alreadyUpdated, then: skip},
+	{name: "13 gate always asked", when: alwaysShut, then: holdAlwaysShut},
 	{name: "12 nothing to protect", when: nothingToProtect, then: releaseAll},
 	{name: "12 next pods dead", when: nextPodsDead, then: stepDead},
 	{name: "12 total outage", when: totalOutage, then: blockOutage},
 	{name: "14 only unhealthy pod", when: onlyUnhealthyPod, then: stepUnhealthy},
 	{name: "14 pod unhealthy", when: anyUnhealthy, then: holdUnhealthy},
 	{name: "15 claim lost", when: claimOfNextLost, then: blockClaim},
+	{name: "15 disruption budget", when: budgetSpent, then: holdBudget},
+	{name: "15 gate", when: gateShut, then: holdGate},
+	{name: "15 approval", when: unapproved, then: holdUnapproved},
+	{name: "15 bake time", when: baking, then: holdBaking},
+	{name: "15 no slot", when: noSlot, then: holdSlot},
 	{name: "16 next step", when: otherwise, then: step},
 }
 
@@ -124,7 +131,7 @@ func stepInFlight(v *view) bool {
 		anyDead = anyDead || v.dead(i)
 		allReleased = allReleased && v.released(i)
 	}
-	return !anyDead || !allReleased || v.deadRun() == "" || !v.enforce()
+	return !anyDead || !allReleased || v.deadRun() == "" || !v.enforce() || v.shut(true)
 }
 
 func watchStep(v *view) {
@@ -204,5 +211,12 @@ func step(v *view) {
 		v.hold(ReasonObserving, v.nextPod(), finding{})
 		return
 	}
-	v.startStep("", v.nextPod())
+	e := Event{Gates: v.gates(false)}
+	if len(v.o.Policy.Budgets) > 0 {
+		e.Gates = append(e.Gates, v.budget())
+	}
+	if v.needsApproval() {
+		e.Actor = v.o.ApprovedBy
+	}
+	v.startStep(e, v.nextPod())
 }

@@ -26,7 +26,10 @@ const (
 	seeEvents = `kubectl get events -n "$NAMESPACE" --field-selector involvedObject.name="$POD"`
 	seeClaims = `kubectl get persistentvolumeclaim -n "$NAMESPACE"`
 	seeNode   = `kubectl get node "$(kubectl get pod "$POD" -n "$NAMESPACE" -o jsonpath='{.spec.nodeName}')" -o wide`
-	seeOwner  = `kubectl get statefulset "$NAME" -n "$NAMESPACE" -o yaml --show-managed-fields`
+	seePolicy = `kubectl get rolloutpolicy "$(kubectl get statefulset "$NAME" -n "$NAMESPACE" -o jsonpath='{.metadata.labels.pawl\.dev/policy}' | grep . || echo default)" -o yaml`
+	// The object that an operator made the StatefulSet of, which gates ask.
+	seeSetOwner = `kubectl get statefulset "$NAME" -n "$NAMESPACE" -o jsonpath='{.metadata.ownerReferences}'`
+	seeOwner    = `kubectl get statefulset "$NAME" -n "$NAMESPACE" -o yaml --show-managed-fields`
 
 	revertOrFix = "If it is the template, revert it. Pawl brings the broken pod back by itself, whichever policy the StatefulSet has; " +
 		"nobody has to delete it. Where the template comes from git, revert it there, else it comes back.\n\n@revert\n\n" +
@@ -86,6 +89,10 @@ var runbooks = map[Reason]runbook{
 	ReasonPodMissing:          {[]string{seeSet, `kubectl get pods -n "$NAMESPACE"`}, "The Events of the StatefulSet say why the pod is not made; without any, see that kube-controller-manager runs. " + revertOrFix},
 	ReasonNameTaken:           {[]string{`kubectl get pod "$POD" -n "$NAMESPACE" -o jsonpath='{.metadata.ownerReferences} {.metadata.labels}'`}, "That pod is not of this StatefulSet. See whose it is, and delete it. " + triesAgain("kubectl delete pod \"$POD\" -n \"$NAMESPACE\"\n")},
 	ReasonPodTerminated:       {[]string{seePod, seeSet}, "The pod ended and the StatefulSet controller does not replace it: see its Events and whether kube-controller-manager runs. " + revertOrFix},
+	ReasonPolicyNotFound:      {[]string{`kubectl get statefulset "$NAME" -n "$NAMESPACE" -o jsonpath='{.metadata.labels.pawl\.dev/policy}'`, `kubectl get rolloutpolicies`}, "The label `pawl.dev/policy` of the StatefulSet names a RolloutPolicy that is not there. Create it, or correct the label; without the label the policy `default` holds, and the built-in values if there is no such object:\n\n```sh\nkubectl label statefulset \"$NAME\" -n \"$NAMESPACE\" pawl.dev/policy-\n```"},
+	ReasonGateClosed:          {[]string{seePolicy, seeSetOwner}, "The message names the gate and the value that it looked at. Heal what that is about: mostly the owner of the StatefulSet, whose operator knows what it waits for. The gate opens by itself then, and the rollout goes on. If the gate asks the wrong question, change it in the RolloutPolicy; `kubectl pawl gate test` tries it first."},
+	ReasonGateError:           {[]string{seePolicy, seeSetOwner}, "See [GateErrors](GateErrors.md): a gate that cannot be evaluated is closed. The message has the error. Correct the expression in the RolloutPolicy, or grant what Pawl may not read; the rollout goes on by itself."},
+	ReasonDisruptionBudget:    {[]string{`kubectl get poddisruptionbudget -n "$NAMESPACE"`, `kubectl get pods -n "$NAMESPACE" -o wide`}, "The budget that the message names allows no pod to be disrupted, and the next step would disrupt one. Heal the pods that it counts. If it never allows any (`maxUnavailable: 0`, or `minAvailable` as high as the number of pods), nothing can ever be updated under it: give it room, or have the RolloutPolicy ignore budgets (`disruptionBudgets: Ignore`)."},
 	ReasonUnknown:             {[]string{seePod, seeLog}, "The message has the kubelet's own words. " + revertOrFix},
 }
 
@@ -99,7 +106,7 @@ const revertCommands = "```sh\nstable=$(kubectl get rolloutprogress \"$NAME\" -n
 // Force asks nobody's health. These reasons are none of health, and force has no effect on them.
 var deafToForce = []Reason{
 	ReasonUnsupportedStrategy, ReasonPartitionContested, ReasonRevisionUnstable, ReasonStatusStale, ReasonNotPromoted,
-	ReasonPartitionNotWritten,
+	ReasonPartitionNotWritten, ReasonPolicyNotFound,
 }
 
 const forceIt = `- **Have it released whatever the health.** Needs the verb ` + "`force`" + ` (ClusterRole pawl-force), goes into the history with your

@@ -2,6 +2,7 @@ package statemachine
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -68,6 +69,12 @@ func (s *script) run(d *datadriven.TestData) (string, error) {
 		return "", s.template(d.CmdArgs)
 	case "pod":
 		return "", s.pod(d.CmdArgs)
+	case "policy":
+		return "", s.policy(d.CmdArgs)
+	case "gate":
+		return "", s.gate(d.CmdArgs)
+	case "budget":
+		return "", s.budget(d.CmdArgs)
 	case "wait":
 		dur, err := time.ParseDuration(d.CmdArgs[0].Key)
 		s.o.Now = s.o.Now.Add(dur)
@@ -137,7 +144,9 @@ func (s *script) set(args []datadriven.CmdArg) error {
 				s.o.Force = Force{Revision: v, Partition: int32(floor), Reason: "incident 7"}
 			}
 		case "by":
-			s.o.PausedBy, s.o.ChangedBy, s.o.Force.By = v, v, v
+			s.o.PausedBy, s.o.ChangedBy, s.o.Force.By, s.o.ApprovedBy = v, v, v, v
+		case "approved":
+			s.o.Approved = v
 		case "norestore":
 			s.o.MayRestore = false
 		case "deleting":
@@ -152,6 +161,102 @@ func (s *script) set(args []datadriven.CmdArg) error {
 			return fmt.Errorf("unknown fact %q", a.Key)
 		}
 	}
+	return nil
+}
+
+// policy changes facts of the RolloutPolicy: key=value.
+func (s *script) policy(args []datadriven.CmdArg) error {
+	p := &s.o.Policy
+	for _, a := range args {
+		v := ""
+		if len(a.Vals) > 0 {
+			v = a.Vals[0]
+		}
+		n, _ := strconv.Atoi(v)
+		switch a.Key {
+		case "name":
+			p.Name = v
+		case "missing":
+			p.Missing = strings.ReplaceAll(v, "_", " ")
+		case "canary":
+			p.CanaryPods = int32(n)
+		case "bake":
+			p.Bake, _ = time.ParseDuration(v)
+		case "slots":
+			p.Slots.Limit = int32(n)
+		case "holders":
+			p.Slots.Holders = others(a.Vals)
+		case "ahead":
+			p.Slots.Ahead = others(a.Vals)
+		default:
+			return fmt.Errorf("unknown fact %q", a.Key)
+		}
+	}
+	return nil
+}
+
+// others are the names in a list; "none" is nobody.
+func others(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == "none" })
+}
+
+// gate sets the answer of a gate: NAME Open|Closed|Error [bypass=WhenPodDown] [message=words_and_more].
+func (s *script) gate(args []datadriven.CmdArg) error {
+	g := Gate{Name: args[0].Key, Verdict: Verdict(args[1].Key)}
+	for _, a := range args[2:] {
+		switch a.Key {
+		case "bypass":
+			g.Bypass = Bypass(a.Vals[0])
+		case "message":
+			g.Message = strings.ReplaceAll(a.Vals[0], "_", " ")
+		default:
+			return fmt.Errorf("unknown fact %q", a.Key)
+		}
+	}
+	for i := range s.o.Policy.Gates {
+		if s.o.Policy.Gates[i].Name == g.Name {
+			s.o.Policy.Gates[i] = g
+			return nil
+		}
+	}
+	s.o.Policy.Gates = append(s.o.Policy.Gates, g)
+	return nil
+}
+
+// budget sets a PodDisruptionBudget over all pods: NAME allowed healthy desired expected, or a flag.
+func (s *script) budget(args []datadriven.CmdArg) error {
+	b := Budget{Name: args[0].Key, Ordinals: ordinalRange(s.o.Start, s.o.Replicas)}
+	for _, a := range args[1:] {
+		n := 0
+		if len(a.Vals) > 0 {
+			n, _ = strconv.Atoi(a.Vals[0])
+		}
+		switch a.Key {
+		case "allowed":
+			b.Allowed = int32(n)
+		case "healthy":
+			b.Healthy = int32(n)
+		case "desired":
+			b.Desired = int32(n)
+		case "expected":
+			b.Expected = int32(n)
+		case "stale":
+			b.Stale = true
+		case "of":
+			b.Ordinals = OrdinalsOf(int32(n))
+		case "problem":
+			b.Problem = strings.ReplaceAll(a.Vals[0], "_", " ")
+		default:
+			return fmt.Errorf("unknown fact %q", a.Key)
+		}
+	}
+	for i := range s.o.Policy.Budgets {
+		if s.o.Policy.Budgets[i].Name == b.Name {
+			s.o.Policy.Budgets[i] = b
+			return nil
+		}
+	}
+	s.o.Policy.Budgets = append(s.o.Policy.Budgets, b)
 	return nil
 }
 
@@ -333,6 +438,12 @@ func describe(e Event) string {
 	}
 	if e.Partition != nil {
 		parts = append(parts, "P "+partitionText(*e.PreviousPartition)+">"+partitionText(*e.Partition))
+	}
+	for _, g := range e.Gates {
+		parts = append(parts, g.Name+"="+string(g.Result))
+	}
+	if e.Actor != "" {
+		parts = append(parts, "by "+e.Actor)
 	}
 	return strings.Join(parts, " ") + " | " + e.Message
 }

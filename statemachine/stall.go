@@ -20,10 +20,11 @@ const (
 // finding is what is wrong with a pod. The zero finding means that nothing speaks against it yet.
 type finding struct {
 	reason Reason
-	what   string    // a phrase that follows the pod's name
-	detail string    // Kubernetes' own words
-	since  time.Time // the newest object time that proves it; zero if there is none
-	quiet  bool      // the ordinary course of a start: to be told only once it is late
+	what   string       // a phrase that follows the pod's name
+	detail string       // Kubernetes' own words
+	since  time.Time    // the newest object time that proves it; zero if there is none
+	quiet  bool         // the ordinary course of a start: to be told only once it is late
+	gates  []GateResult // what the policy said, if that is what is wrong
 }
 
 // examine says what is wrong with a pod that is not healthy: the root cause before its effects.

@@ -111,7 +111,9 @@ func (s Step) Open() bool { return s.Ordinals != "" }
 type Hold struct {
 	Reason  Reason
 	Ordinal int32     // noOrdinal if it is about no pod
+	Gate    string    // the gate it is about, if it is about one
 	Changed time.Time // when the reason last changed
+	Since   time.Time // when the first of the reasons that are answers of the policy came, without another in between
 }
 
 // Clock is the clock of the pod that Held or Blocked last named. It belongs to the ordinal: it goes on through other
@@ -128,6 +130,7 @@ type Clock struct {
 type Block struct {
 	Reason  Reason
 	Ordinal int32     // noOrdinal if it is about no pod
+	Gate    string    // the gate it is about, if it is about one
 	Since   time.Time // when the state became Blocked
 	Changed time.Time // when the reason last changed
 }

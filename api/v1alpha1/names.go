@@ -6,12 +6,18 @@ const (
 	// label, or with another value, Pawl leaves the StatefulSet alone.
 	ModeLabel = "pawl.dev/mode"
 
+	// PolicyLabel on a StatefulSet names its RolloutPolicy. Without the label it is [DefaultPolicy].
+	PolicyLabel = "pawl.dev/policy"
+
 	// ChangedByAnnotation names the user who last changed spec.template of a StatefulSet or spec of a RolloutProgress,
 	// as the API server authenticated them. Pawl's admission policy writes it; what anyone else writes there is put back.
 	ChangedByAnnotation = "pawl.dev/changed-by"
 
 	// PausedByAnnotation on a RolloutProgress names the user who paused it, likewise.
 	PausedByAnnotation = "pawl.dev/paused-by"
+
+	// ApprovedByAnnotation on a RolloutProgress names the user who set spec.approvedRevision to what it is, likewise.
+	ApprovedByAnnotation = "pawl.dev/approved-by"
 
 	// ForcedByAnnotation on a RolloutProgress names the user who ordered spec.force as it is, likewise.
 	ForcedByAnnotation = "pawl.dev/forced-by"
@@ -37,6 +43,12 @@ const (
 	// ConditionStalled is True in state Blocked; reason and message say what to do.
 	ConditionStalled = "Stalled"
 )
+
+// DefaultPolicy is the RolloutPolicy of a StatefulSet that names none. It need not exist.
+const DefaultPolicy = "default"
+
+// ReasonInvalidExpression is the reason of a RolloutPolicy that is not Ready: one of its gates does not compile.
+const ReasonInvalidExpression = "InvalidExpression"
 
 // MaxTransitions is how many transitions a status or a page holds at most.
 const MaxTransitions = 100

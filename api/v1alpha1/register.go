@@ -26,7 +26,8 @@ func Resource(resource string) schema.GroupResource {
 }
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &RolloutProgress{}, &RolloutProgressList{}, &RolloutRecord{}, &RolloutRecordList{})
+	scheme.AddKnownTypes(GroupVersion, &RolloutProgress{}, &RolloutProgressList{}, &RolloutRecord{}, &RolloutRecordList{},
+		&RolloutPolicy{}, &RolloutPolicyList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

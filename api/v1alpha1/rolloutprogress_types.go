@@ -49,6 +49,12 @@ type RolloutProgressSpec struct {
 	// pod moves by accident while paused. Defaults to false.
 	// +optional
 	Paused *bool `json:"paused,omitempty"` //nolint:kubeapilinter // as in the spec of an apps/v1 Deployment, which people know
+	// approvedRevision is the revision that may go past the canaryPods of the RolloutPolicy, for example "db-6d74cb67d5",
+	// as status.rollout.toRevision has it; any other revision still waits. It needs no removal afterwards.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ApprovedRevision string `json:"approvedRevision,omitempty"`
 	// force releases pods past a pause and past unhealthy pods, for one revision and down to one partition. It goes into the
 	// history with its reason and with who ordered it, and needs the verb force (ClusterRole pawl-force). Remove it
 	// afterwards; left behind, it has no effect on any other revision.
