@@ -141,7 +141,11 @@ func (r *Reconciler) gather(
 	}
 	o = observe(f)
 	t.notePresent(o)
-	askAt = r.ask(ctx, f, o, state, t)
+	gatesAt, err := r.govern(ctx, s.set, f, &o)
+	if err != nil {
+		return o, askAt, err
+	}
+	askAt = sooner(gatesAt, r.ask(ctx, f, o, state, t))
 	f.said, f.present = t.words.said, t.present
 	f.listen(&o)
 	return o, askAt, nil

@@ -52,6 +52,7 @@ func (f facts) steer(o *statemachine.Observation) {
 	if spec.Paused != nil && *spec.Paused {
 		o.Paused, o.PausedBy = true, f.person(notes, v1alpha1.PausedByAnnotation)
 	}
+	o.Approved, o.ApprovedBy = spec.ApprovedRevision, f.person(notes, v1alpha1.ApprovedByAnnotation)
 	if force := spec.Force; force != nil && force.Partition != nil {
 		o.Force = statemachine.Force{
 			Revision: force.Revision, Partition: *force.Partition, Reason: force.Reason, By: f.person(notes, v1alpha1.ForcedByAnnotation),

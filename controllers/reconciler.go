@@ -13,27 +13,32 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"pawl.dev/pawl/statemachine"
 	"pawl.dev/pawl/statemachine/ledger"
 )
 
 // Reconciler drives the StatefulSets that ask for it, and writes down what it sees.
 type Reconciler struct {
-	Client     client.Client // reads from caches
-	Live       client.Reader // reads from the API server
-	Recorder   events.EventRecorder
-	Clock      clock.PassiveClock
-	Patience   Patience
-	ReadNodes  bool // whether Pawl may read nodes,
-	ReadClaims bool // PersistentVolumeClaims,
-	ReadEvents bool // Events
-	Restores   bool // whether Pawl may write status.currentRevision
-	Adopts     bool // whether Pawl may write the owner of a RolloutProgress
-	Admission  *Admission
+	Client       client.Client // reads from caches
+	Live         client.Reader // reads from the API server
+	Recorder     events.EventRecorder
+	Clock        clock.PassiveClock
+	Patience     Patience
+	ReadNodes    bool // whether Pawl may read nodes,
+	ReadClaims   bool // PersistentVolumeClaims,
+	ReadEvents   bool // Events,
+	ReadBudgets  bool // PodDisruptionBudgets,
+	ReadPolicies bool // RolloutPolicies
+	Restores     bool // whether Pawl may write status.currentRevision
+	Adopts       bool // whether Pawl may write the owner of a RolloutProgress
+	Admission    *Admission
+	Namespaces   []string // that Pawl watches; empty is all
 
-	traces  traces
-	backOff workqueue.TypedRateLimiter[ctrl.Request]
-	asking  flowcontrol.PassiveRateLimiter // how often Events are read
+	traces   traces
+	slots    slots
+	programs programs
+	owners   owners
+	backOff  workqueue.TypedRateLimiter[ctrl.Request]
+	asking   flowcontrol.PassiveRateLimiter // how often Events are read
 }
 
 // staleAfter bounds how long to wait for the watch event of an own write, which never fails to come but for a bug.
@@ -70,18 +75,23 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, t *trace) 
 		return ctrl.Result{}, err
 	}
 	if s.standing() != driven {
+		r.unfollow(s)
 		return ctrl.Result{}, r.aside(ctx, s, t)
 	}
 	log, err := r.open(ctx, s, t)
 	if err != nil {
 		return ctrl.Result{}, r.halt(ctx, s, t, err)
 	}
+	r.follow(s, log)
 	o, askAt, err := r.gather(ctx, s, log.State(), t)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.warnOfForce(s, o)
-	d := statemachine.Decide(log.State(), o)
+	d, err := r.decide(ctx, s, log.State(), o)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	if d.Bug != nil {
 		return ctrl.Result{}, fmt.Errorf("decide: %w", d.Bug)
 	}
@@ -89,6 +99,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, t *trace) 
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.follow(s, log)
 	if whole {
 		if err := r.act(ctx, o, d.Intent, t); err != nil {
 			return ctrl.Result{}, err
@@ -103,6 +114,21 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, t *trace) 
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: r.until(sooner(d.WakeAt, askAt))}, nil
+}
+
+// follow keeps the slots in step with what is recorded of the StatefulSet.
+func (r *Reconciler) follow(s sight, log ledger.Log) {
+	if s.set == nil {
+		r.unfollow(s)
+		return
+	}
+	r.slots.follow(s.key, policyName(s.set), log.State())
+}
+
+// unfollow lets go of what was held for a StatefulSet that is not driven any more.
+func (r *Reconciler) unfollow(s sight) {
+	r.slots.leave(s.key)
+	r.owners.release(s.key)
 }
 
 // sooner is the earlier of two times; zero is never.

@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/client-go/util/workqueue"
@@ -19,20 +20,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"pawl.dev/pawl/api/v1alpha1"
 )
 
 // Options are what a manager may choose about the reconciler.
 type Options struct {
-	Patience    Patience
-	Concurrency int
-	ReadNodes   bool   // may be false where nodes may not be read,
-	ReadClaims  bool   // or PersistentVolumeClaims,
-	ReadEvents  bool   // or Events
-	Restores    bool   // may be false where status.currentRevision may not be written
-	Adopts      bool   // may be false where a RolloutProgress may not be patched
-	Namespace   string // where Pawl is installed
+	Patience     Patience
+	Concurrency  int
+	ReadNodes    bool   // may be false where nodes may not be read,
+	ReadClaims   bool   // or PersistentVolumeClaims,
+	ReadEvents   bool   // or Events
+	ReadBudgets  bool   // or PodDisruptionBudgets
+	ReadPolicies bool   // or RolloutPolicies
+	Restores     bool   // may be false where status.currentRevision may not be written
+	Adopts       bool   // may be false where a RolloutProgress may not be patched
+	Namespace    string // where Pawl is installed
 
 	Retention  time.Duration // how long RolloutRecords are kept; 0 is for ever
 	Namespaces []string      // to look for old ones in; empty is all
@@ -51,9 +55,15 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(reporter),
 		Clock: clock.RealClock{}, Patience: o.Patience,
 		ReadNodes: o.ReadNodes, ReadClaims: o.ReadClaims, ReadEvents: o.ReadEvents,
+		ReadBudgets: o.ReadBudgets, ReadPolicies: o.ReadPolicies, Namespaces: o.Namespaces,
 		asking:   flowcontrol.NewTokenBucketPassiveRateLimiter(askQPS, askBurst),
 		Restores: o.Restores, Adopts: o.Adopts, Admission: admission,
 		backOff: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minBackOff, maxBackOff),
+	}
+	call := &caller{}
+	r.slots.wake = call.reconcile
+	r.owners = owners{
+		cache: mgr.GetCache(), mapper: mgr.GetRESTMapper(), client: mgr.GetClient(), namespaces: o.Namespaces, wake: call.reconcile,
 	}
 	if o.Retention > 0 {
 		sweeper := &Retention{
@@ -92,6 +102,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.ReadNodes {
 		b = b.Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(w.setsOnNode), builder.WithPredicates(readyChanged()))
 	}
+	b = b.WatchesRawSource(source.Func(call.start))
+	if o.ReadBudgets {
+		b = b.Watches(&policyv1.PodDisruptionBudget{}, handler.EnqueueRequestsFromMapFunc(w.setsInNamespace), builder.WithPredicates(roomChanged()))
+	}
+	if o.ReadPolicies {
+		b = b.Watches(&v1alpha1.RolloutPolicy{}, handler.EnqueueRequestsFromMapFunc(w.setsWithPolicy), builder.WithPredicates(specChanged()))
+		if err := ctrl.NewControllerManagedBy(mgr).Named(reporter+"-policies").
+			For(&v1alpha1.RolloutPolicy{}, builder.WithPredicates(specChanged())).
+			Complete(&Policies{Client: mgr.GetClient(), programs: &r.programs}); err != nil {
+			return fmt.Errorf("set up the controller of RolloutPolicies: %w", err)
+		}
+	}
 	if o.ReadClaims {
 		b = b.Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(w.setsWithClaim), builder.WithPredicates(phaseChanged()))
 	}
@@ -110,6 +132,12 @@ func warm(ctx context.Context, informers cache.Informers, o Options) error {
 	}
 	if o.ReadClaims {
 		kinds = append(kinds, &corev1.PersistentVolumeClaim{})
+	}
+	if o.ReadBudgets {
+		kinds = append(kinds, &policyv1.PodDisruptionBudget{})
+	}
+	if o.ReadPolicies {
+		kinds = append(kinds, &v1alpha1.RolloutPolicy{})
 	}
 	for _, kind := range kinds {
 		if _, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {

@@ -2,11 +2,13 @@ package controllers
 
 import (
 	"context"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -18,6 +20,27 @@ import (
 // watcher turns what changed into the StatefulSets to look at. It lets everything else pass by, so that a cluster full
 // of unmanaged StatefulSets costs nothing but the cache (I9, I10).
 type watcher struct{ cache client.Reader }
+
+// caller puts a StatefulSet into the queue for another reason than a change of an object that is watched.
+type caller struct {
+	mutex sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
+}
+
+func (c *caller) start(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.queue = queue
+	return nil
+}
+
+func (c *caller) reconcile(key types.NamespacedName) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.queue != nil { // before the start everything is looked at anyway
+		c.queue.Add(ctrl.Request{NamespacedName: key})
+	}
+}
 
 // ofInterest passes StatefulSets that carry the label, carried it until now, or have a RolloutProgress.
 func (w watcher) ofInterest() predicate.Predicate {

@@ -47,8 +47,11 @@ const (
 // DefaultPolicy is the RolloutPolicy of a StatefulSet that names none. It need not exist.
 const DefaultPolicy = "default"
 
-// ReasonInvalidExpression is the reason of a RolloutPolicy that is not Ready: one of its gates does not compile.
-const ReasonInvalidExpression = "InvalidExpression"
+// Reasons of the condition Ready of a RolloutPolicy.
+const (
+	ReasonValid             = "Valid"
+	ReasonInvalidExpression = "InvalidExpression" // one of its gates does not compile
+)
 
 // MaxTransitions is how many transitions a status or a page holds at most.
 const MaxTransitions = 100

@@ -18,7 +18,7 @@ import (
 )
 
 // found is what the cluster allows.
-type found struct{ nodes, claims, events, restores, adopts, sweeps bool }
+type found struct{ nodes, claims, events, budgets, policies, restores, adopts, sweeps bool }
 
 // await returns once the cluster can be worked with: the API server answers, Pawl's types are installed, and it may do
 // what it cannot do without. What is in the way is said once, and tried again with a back-off.
@@ -93,11 +93,13 @@ func look(ctx context.Context, client kubernetes.Interface, o options) (found, e
 
 // foundWithout is what is left without some permissions.
 func foundWithout(refused []permission) found {
-	f := found{nodes: true, claims: true, events: true, restores: true, adopts: true, sweeps: true}
+	f := found{nodes: true, claims: true, events: true, budgets: true, policies: true, restores: true, adopts: true, sweeps: true}
 	for _, p := range refused {
 		f.nodes = f.nodes && p.resource != "nodes"
 		f.claims = f.claims && p.resource != "persistentvolumeclaims"
 		f.events = f.events && (p.resource != "events" || p.verb != "list")
+		f.budgets = f.budgets && p.resource != "poddisruptionbudgets"
+		f.policies = f.policies && (p.resource != "rolloutpolicies" || p.sub != "")
 		f.adopts = f.adopts && (p.resource != "rolloutprogresses" || p.verb != "patch")
 		f.sweeps = f.sweeps && (p.resource != "rolloutrecords" || p.verb != "delete")
 		f.restores = f.restores && (p.resource != "statefulsets" || p.sub != "status")
@@ -123,6 +125,8 @@ func installed(client kubernetes.Interface) error {
 		return &obstacle{"NotInstalled", "RolloutProgress is not installed", remedy}
 	case !seen["rolloutrecords"]:
 		return &obstacle{"NotInstalled", "RolloutRecord is not installed", remedy}
+	case !seen["rolloutpolicies"]:
+		return &obstacle{"NotInstalled", "RolloutPolicy is not installed", remedy}
 	}
 	return nil
 }

@@ -35,6 +35,9 @@ const (
 	withoutNodes  = "a pod on a node that went silent is believed to be healthy for longer"
 	withoutClaims = "a pod is replaced even if its volume is lost, so that it cannot come back"
 
+	withoutBudgets  = "StatefulSets take no step, unless their RolloutPolicy has disruptionBudgets: Ignore"
+	withoutPolicies = "no RolloutPolicy is in effect, and StatefulSets that name one take no step"
+
 	withoutReviews = "nobody can read /metrics, but for --metrics-secure=false"
 )
 
@@ -76,6 +79,11 @@ var permissions = []permission{
 	{verb: "watch", resource: "nodes", without: withoutNodes},
 	{verb: "list", resource: "persistentvolumeclaims", without: withoutClaims},
 	{verb: "watch", resource: "persistentvolumeclaims", without: withoutClaims},
+	{verb: "list", group: "policy", resource: "poddisruptionbudgets", without: withoutBudgets},
+	{verb: "watch", group: "policy", resource: "poddisruptionbudgets", without: withoutBudgets},
+	{verb: "list", group: "pawl.dev", resource: "rolloutpolicies", without: withoutPolicies},
+	{verb: "watch", group: "pawl.dev", resource: "rolloutpolicies", without: withoutPolicies},
+	{verb: "update", group: "pawl.dev", resource: "rolloutpolicies", sub: "status", without: "a RolloutPolicy does not say whether it can be used"},
 	{
 		verb: "list", resource: "events",
 		without: "why a pod is not created, or waits for its volumes, is not told",
@@ -85,6 +93,9 @@ var permissions = []permission{
 	{verb: "create", group: "events.k8s.io", resource: "events", without: "there are no Kubernetes Events"},
 }
 
+// clusterWide are the resources that are in no namespace.
+var clusterWide = []string{"nodes", "rolloutpolicies", "tokenreviews", "subjectaccessreviews"}
+
 // wanted are the permissions to ask for, as the flags have it.
 func wanted(o options) []permission {
 	all := make([]permission, 0, len(permissions)+2)
@@ -92,7 +103,7 @@ func wanted(o options) []permission {
 		if p.without == withoutReviews && (!o.metricsSecure || o.metrics == "0") {
 			continue
 		}
-		if len(o.namespaces) == 0 || p.where != "" || slices.Contains([]string{"nodes", "tokenreviews", "subjectaccessreviews"}, p.resource) {
+		if len(o.namespaces) == 0 || p.where != "" || slices.Contains(clusterWide, p.resource) {
 			all = append(all, p)
 			continue
 		}

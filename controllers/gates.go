@@ -1,0 +1,111 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"pawl.dev/pawl/api/v1alpha1"
+	"pawl.dev/pawl/controllers/gate"
+	"pawl.dev/pawl/statemachine"
+)
+
+// programs are the gates of the policies, compiled once for each generation.
+type programs struct {
+	mutex  sync.Mutex
+	byName map[string]program
+}
+
+type program struct {
+	uid        types.UID
+	generation int64
+	gates      *gate.Program
+}
+
+func (p *programs) of(policy *v1alpha1.RolloutPolicy) *gate.Program {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	known := p.byName[policy.Name]
+	if known.gates == nil || known.uid != policy.UID || known.generation != policy.Generation {
+		known = program{policy.UID, policy.Generation, gate.Compile(policy.Spec.Gates)}
+		if p.byName == nil {
+			p.byName = map[string]program{}
+		}
+		p.byName[policy.Name] = known
+	}
+	return known.gates
+}
+
+func (p *programs) forget(name string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	delete(p.byName, name)
+}
+
+// gatesOf asks the gates of the policy, of caches only. askAt is when to ask again because an owner could not be read.
+func (r *Reconciler) gatesOf(
+	ctx context.Context, policy *v1alpha1.RolloutPolicy, f facts, o statemachine.Observation,
+) (gates []statemachine.Gate, askAt time.Time, err error) {
+	set := f.statefulSet
+	if policy == nil || len(policy.Spec.Gates) == 0 {
+		r.owners.release(client.ObjectKeyFromObject(set))
+		return nil, askAt, nil
+	}
+	compiled := r.programs.of(policy)
+	var in gate.Input
+	if compiled.AsksOwner() {
+		owner := r.owners.of(ctx, set, f.now)
+		in.Owner, in.OwnerProblem, askAt = owner.object, owner.problem, owner.again
+	} else {
+		r.owners.release(client.ObjectKeyFromObject(set))
+	}
+	if compiled.AsksStatefulSet() {
+		if in.StatefulSet, err = asJSON(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")); err != nil {
+			return nil, askAt, err
+		}
+	}
+	if compiled.AsksPods() {
+		if in.Pods, err = podsAsJSON(f.pods, o); err != nil {
+			return nil, askAt, err
+		}
+	}
+	return compiled.Ask(ctx, in), askAt, nil
+}
+
+// podsAsJSON are the pods that are there, in the order of their ordinals.
+func podsAsJSON(candidates []corev1.Pod, o statemachine.Observation) ([]any, error) {
+	byUID := make(map[string]*corev1.Pod, len(candidates))
+	for i := range candidates {
+		byUID[string(candidates[i].UID)] = &candidates[i]
+	}
+	pods := make([]any, 0, len(candidates))
+	for _, p := range slices.Concat(o.Pods, o.Condemned) {
+		if pod := byUID[p.UID]; p.Present && pod != nil {
+			object, err := asJSON(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
+			if err != nil {
+				return nil, err
+			}
+			pods = append(pods, object)
+		}
+	}
+	return pods, nil
+}
+
+// asJSON is an object as kubectl get -o json shows it; objects in caches do not say what kind they are.
+func asJSON(o runtime.Object, kind schema.GroupVersionKind) (map[string]any, error) {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("encode the %s for its gates: %w", kind.Kind, err)
+	}
+	object["apiVersion"], object["kind"] = kind.GroupVersion().String(), kind.Kind
+	return object, nil
+}

@@ -1,0 +1,224 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// owners reads the objects that operators make StatefulSets of, whatever their kind is. A kind is watched from the first
+// StatefulSet on whose gates ask for it until the last: a gate opens with the change of its owner, and a cluster
+// without such gates pays nothing.
+type owners struct {
+	cache      cache.Cache
+	mapper     meta.RESTMapper
+	client     client.Client
+	namespaces []string // that Pawl watches; empty is all
+	wake       func(types.NamespacedName)
+
+	mutex sync.Mutex
+	kinds map[schema.GroupVersionKind]*watchedKind
+}
+
+// watchedKind is one kind of owner, and the StatefulSets that need it.
+type watchedKind struct {
+	wanted   map[types.NamespacedName]types.NamespacedName // the owner of each StatefulSet
+	informer cache.Informer
+	stop     context.CancelFunc
+	problem  string // why it is not watched
+	again    time.Time
+}
+
+// tryAgain is how long a kind that cannot be watched is left alone.
+const tryAgain = 30 * time.Second
+
+// ownerAnswer is an owner, or why there is none to ask.
+type ownerAnswer struct {
+	object  map[string]any // nil if the StatefulSet has no owner
+	problem string
+	again   time.Time // when to ask again, where no change will call; zero for never
+}
+
+// of is the owner of a StatefulSet, which is watched from now on.
+func (w *owners) of(ctx context.Context, set client.Object, now time.Time) ownerAnswer {
+	key, owner := client.ObjectKeyFromObject(set), metav1.GetControllerOf(set)
+	if owner == nil {
+		w.release(key)
+		return ownerAnswer{}
+	}
+	gvk := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
+	name := types.NamespacedName{Namespace: key.Namespace, Name: owner.Name}
+	mapping, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return ownerAnswer{problem: fmt.Sprintf("the API server does not serve %s of %s", gvk.Kind, owner.APIVersion), again: now.Add(tryAgain)}
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		name.Namespace = ""
+	}
+	k := w.want(ctx, key, name, mapping, now)
+	switch {
+	case k.problem != "":
+		return ownerAnswer{problem: k.problem, again: k.again}
+	case !k.informer.HasSynced():
+		return ownerAnswer{problem: fmt.Sprintf("%s %s has not been read yet", gvk.Kind, owner.Name)}
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(gvk)
+	found, err := fetch(ctx, client.Reader(w.cache), name, object)
+	switch {
+	case err != nil:
+		return ownerAnswer{problem: err.Error(), again: now.Add(tryAgain)}
+	case found == nil:
+		return ownerAnswer{problem: fmt.Sprintf("%s %s does not exist", gvk.Kind, owner.Name)}
+	case found.GetUID() != owner.UID:
+		return ownerAnswer{problem: fmt.Sprintf("%s %s is another one than the StatefulSet was made of", gvk.Kind, owner.Name)}
+	}
+	return ownerAnswer{object: found.Object}
+}
+
+// want has the kind watched, if that is allowed.
+func (w *owners) want(ctx context.Context, key, owner types.NamespacedName, mapping *meta.RESTMapping, now time.Time) watchedKind {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	gvk := mapping.GroupVersionKind
+	w.releaseFrom(key, gvk)
+	if w.kinds == nil {
+		w.kinds = map[schema.GroupVersionKind]*watchedKind{}
+	}
+	k := w.kinds[gvk]
+	if k == nil {
+		k = &watchedKind{wanted: map[types.NamespacedName]types.NamespacedName{}}
+		w.kinds[gvk] = k
+	}
+	k.wanted[key] = owner
+	if k.informer == nil && !now.Before(k.again) {
+		if k.problem = w.watch(ctx, k, mapping); k.problem != "" {
+			k.again = now.Add(tryAgain)
+		}
+	}
+	return *k
+}
+
+// watch begins to watch a kind, and returns why it cannot.
+func (w *owners) watch(ctx context.Context, k *watchedKind, mapping *meta.RESTMapping) (problem string) {
+	if refused := w.refused(ctx, mapping); refused != "" {
+		return refused
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(mapping.GroupVersionKind)
+	informer, err := w.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return "cannot be watched: " + err.Error()
+	}
+	handle, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { w.changed(mapping.GroupVersionKind, o) },
+		UpdateFunc: func(_, o any) { w.changed(mapping.GroupVersionKind, o) },
+		DeleteFunc: func(o any) { w.changed(mapping.GroupVersionKind, o) },
+	})
+	if err != nil {
+		return "cannot be watched: " + err.Error()
+	}
+	// An owner that is not there causes no event: when all have been read those that wait are called.
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		if toolscache.WaitForCacheSync(watching.Done(), handle.HasSynced) {
+			w.callAll(mapping.GroupVersionKind)
+		}
+	}()
+	k.informer, k.stop = informer, stop
+	return ""
+}
+
+// refused says which permission is missing; empty if none is.
+func (w *owners) refused(ctx context.Context, mapping *meta.RESTMapping) string {
+	namespaces := w.namespaces
+	if len(namespaces) == 0 || mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	resource := mapping.Resource.GroupResource()
+	for _, namespace := range namespaces {
+		for _, verb := range []string{"list", "watch"} {
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: namespace, Verb: verb, Group: resource.Group, Resource: resource.Resource,
+				},
+			}}
+			if err := w.client.Create(ctx, review); err != nil {
+				return "not known whether it may be read: " + err.Error()
+			}
+			if !review.Status.Allowed {
+				return fmt.Sprintf("Pawl may not %s %s; grant that to its service account", verb, resource)
+			}
+		}
+	}
+	return ""
+}
+
+// changed calls the StatefulSets of an owner.
+func (w *owners) changed(gvk schema.GroupVersionKind, o any) {
+	if gone, is := o.(toolscache.DeletedFinalStateUnknown); is {
+		o = gone.Obj
+	}
+	object, err := meta.Accessor(o)
+	if err != nil {
+		return
+	}
+	name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+	w.callWhere(gvk, func(owner types.NamespacedName) bool { return owner == name })
+}
+
+func (w *owners) callAll(gvk schema.GroupVersionKind) {
+	w.callWhere(gvk, func(types.NamespacedName) bool { return true })
+}
+
+func (w *owners) callWhere(gvk schema.GroupVersionKind, is func(types.NamespacedName) bool) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	k := w.kinds[gvk]
+	if k == nil {
+		return
+	}
+	for key, owner := range k.wanted {
+		if is(owner) {
+			w.wake(key)
+		}
+	}
+}
+
+// release says that a StatefulSet asks for no owner any more. Kinds that nobody asks for are no longer watched.
+func (w *owners) release(key types.NamespacedName) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.releaseFrom(key, schema.GroupVersionKind{})
+}
+
+// releaseFrom takes the StatefulSet out of all kinds but one.
+func (w *owners) releaseFrom(key types.NamespacedName, but schema.GroupVersionKind) {
+	for gvk, k := range w.kinds {
+		if _, wanted := k.wanted[key]; !wanted || gvk == but {
+			continue
+		}
+		delete(k.wanted, key)
+		if len(k.wanted) > 0 {
+			continue
+		}
+		if k.informer != nil {
+			k.stop()
+			object := &unstructured.Unstructured{}
+			object.SetGroupVersionKind(gvk)
+			_ = w.cache.RemoveInformer(context.Background(), object) // fails only before the cache is started
+		}
+		delete(w.kinds, gvk)
+	}
+}
