@@ -18,8 +18,8 @@ import (
 )
 
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=patch
-// +kubebuilder:rbac:groups=apps,resources=statefulsets/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=delete
+// +kubebuilder:rbac:groups=apps,resources=statefulsets/status,verbs=patch,roleName=pawl-restore-revisions
+// +kubebuilder:rbac:groups="",resources=pods,verbs=delete,roleName=pawl-delete-pods
 
 // act carries out the one intent of a decision. Its events are stored by now (I6), and it may be the second time that
 // it is tried, so every write is guarded by the uid and resourceVersion that the decision was made on (I8).

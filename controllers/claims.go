@@ -15,7 +15,7 @@ import (
 	"pawl.dev/pawl/statemachine"
 )
 
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=list;watch,roleName=pawl-read-claims
 
 // claimNames are the claims that a pod mounts: its own, those of the claim templates, and those of ephemeral volumes.
 func claimNames(pod *corev1.Pod) []string {

@@ -13,7 +13,7 @@ import (
 	"pawl.dev/pawl/statemachine"
 )
 
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch,roleName=pawl-write-events
 
 // reasonPartitionUpdate is the Event of every partition that Pawl writes; MOCO uses the same reason and wording.
 const reasonPartitionUpdate = "PartitionUpdate"

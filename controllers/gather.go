@@ -16,7 +16,8 @@ import (
 )
 
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch,roleName=pawl-read-nodes
 // +kubebuilder:rbac:groups=pawl.dev,resources=rolloutprogresses,verbs=get;list;watch
 
 // sight is the pair of objects that one key stands for; either may be absent.

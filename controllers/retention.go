@@ -20,7 +20,7 @@ import (
 	"pawl.dev/pawl/statemachine/ledger"
 )
 
-// +kubebuilder:rbac:groups=pawl.dev,resources=rolloutrecords,verbs=delete
+// +kubebuilder:rbac:groups=pawl.dev,resources=rolloutrecords,verbs=delete,roleName=pawl-delete-records
 
 // Retention deletes RolloutRecords that are older than they have to be kept, from the oldest on, so that what is left has
 // no gap. Of a name that is still in use it leaves the newest record and those that status cannot be read without; of one

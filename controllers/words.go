@@ -14,7 +14,7 @@ import (
 	"pawl.dev/pawl/statemachine"
 )
 
-// +kubebuilder:rbac:groups="",resources=events,verbs=list
+// +kubebuilder:rbac:groups="",resources=events,verbs=list,roleName=pawl-read-events
 
 // Some causes are in Kubernetes Events alone: a volume that cannot be mounted, a creation that is refused. Events are
 // many and expire, so they are not watched. They are read of the pods that are late, now and then, and what was read is

@@ -97,28 +97,37 @@ var lesser = map[string]func() error{
 			}
 		})
 	}),
-	blindAccount: sync.OnceValue(func() error {
-		return lab.addLesser(context.Background(), blindAccount, func(rule *rbacv1.PolicyRule) {
-			if slices.Contains(rule.APIGroups, "") {
-				rule.Resources = slices.DeleteFunc(rule.Resources, func(r string) bool {
-					return slices.Contains([]string{"nodes", "persistentvolumeclaims", "events"}, r)
-				})
-			}
-		})
-	}),
+	blindAccount: without(blindAccount, "pawl-read-nodes", "pawl-read-claims", "pawl-read-events"),
 }
 
-// addLesser gives an account what is left of the role that config/rbac gives to Pawl.
-func (c *cluster) addLesser(ctx context.Context, account string, take func(*rbacv1.PolicyRule)) error {
-	role := &rbacv1.ClusterRole{}
-	if err := c.admin.Get(ctx, client.ObjectKey{Name: pawlAccount}, role); err != nil {
-		return fmt.Errorf("read the role of Pawl: %w", err)
+// without makes an account that has the roles that config/rbac gives to Pawl, but for these.
+func without(account string, roles ...string) func() error {
+	return sync.OnceValue(func() error {
+		return lab.addLesser(context.Background(), account, func(*rbacv1.PolicyRule) {}, roles...)
+	})
+}
+
+// addLesser gives an account what is left of the roles that config/rbac gives to Pawl.
+func (c *cluster) addLesser(ctx context.Context, account string, take func(*rbacv1.PolicyRule), withheld ...string) error {
+	bindings := &rbacv1.ClusterRoleBindingList{}
+	if err := c.admin.List(ctx, bindings); err != nil {
+		return fmt.Errorf("read who may do what: %w", err)
 	}
 	less := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: account}}
-	for _, rule := range role.Rules {
-		take(&rule)
-		if len(rule.Verbs) > 0 && len(rule.Resources) > 0 {
-			less.Rules = append(less.Rules, rule)
+	for _, b := range bindings.Items {
+		ofPawl := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: pawlAccount, Namespace: pawlNamespace}
+		if !slices.Contains(b.Subjects, ofPawl) || slices.Contains(withheld, b.RoleRef.Name) {
+			continue
+		}
+		role := &rbacv1.ClusterRole{}
+		if err := c.admin.Get(ctx, client.ObjectKey{Name: b.RoleRef.Name}, role); err != nil {
+			return fmt.Errorf("read a role of Pawl: %w", err)
+		}
+		for _, rule := range role.Rules {
+			take(&rule)
+			if len(rule.Verbs) > 0 {
+				less.Rules = append(less.Rules, rule)
+			}
 		}
 	}
 	binding := &rbacv1.ClusterRoleBinding{

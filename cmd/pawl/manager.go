@@ -24,8 +24,8 @@ import (
 )
 
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=pawl-system,verbs=get;create;update
-// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
-// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create,roleName=pawl-review-tokens
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create,roleName=pawl-review-tokens
 // +kubebuilder:rbac:groups="",resources=events,namespace=pawl-system,verbs=create;patch
 
 // manage runs the manager until ctx ends. Before it starts it waits until the cluster can be worked with, and says what

@@ -15,12 +15,19 @@ func TestEveryPermissionIsGranted(t *testing.T) {
 	objects, err := manifests()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(objects[0].GetKind()).To(Equal("Namespace"))
+	rules := map[string][]rbacv1.PolicyRule{}   // by kind and name
 	granted := map[string][]rbacv1.PolicyRule{} // by namespace; empty is everywhere
 	for _, o := range objects {
-		if kind := o.GetKind(); (kind == "ClusterRole" || kind == "Role") && o.GetName() == "pawl" {
+		switch kind := o.GetKind(); kind {
+		case "ClusterRole", "Role":
 			var role rbacv1.ClusterRole // a Role has the same rules
 			g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role)).To(Succeed())
-			granted[o.GetNamespace()] = role.Rules
+			rules[kind+" "+o.GetName()] = role.Rules
+		case "ClusterRoleBinding", "RoleBinding": // they come after the roles
+			var binding rbacv1.ClusterRoleBinding
+			g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &binding)).To(Succeed())
+			g.Expect(binding.Subjects).To(HaveExactElements(HaveField("Name", account)), binding.Name)
+			granted[o.GetNamespace()] = append(granted[o.GetNamespace()], rules[binding.RoleRef.Kind+" "+binding.RoleRef.Name]...)
 		}
 	}
 	for _, p := range permissions {
