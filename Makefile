@@ -56,14 +56,14 @@ unit: ## run the tests that need no cluster; with the race detector where the pr
 test: ## run everything; from a fresh clone most of the time goes into building
 	@$(MAKE) build
 	@echo "building the control plane in the background, see $(LAB_LOG)"; \
-	{ bin/lab build && $(MAKE) prometheus; } >$(LAB_LOG) 2>&1 & lab=$$!; trap 'kill $$lab 2>/dev/null || true' EXIT; \
+	{ bin/lab build && $(MAKE) prometheus helm; } >$(LAB_LOG) 2>&1 & lab=$$!; trap 'kill $$lab 2>/dev/null || true' EXIT; \
 	$(MAKE) verify-generate; $(MAKE) lint; $(MAKE) unit; \
 	echo "waiting for the control plane"; wait $$lab || { cat $(LAB_LOG); exit 1; }
 	@STORIES=half $(MAKE) stories
 	@$(MAKE) demo
 
 .PHONY: stories
-stories: build lab-build prometheus ## run the stories on a real control plane; COUNT=n repeats them, RUN=regex picks some, STORIES=half halves their settings
+stories: build lab-build prometheus helm ## run the stories on a real control plane; COUNT=n repeats them, RUN=regex picks some, STORIES=half halves their settings
 	cd e2e && go test -vet=off -count=$(COUNT) -run '$(RUN)' -parallel 16 -timeout 80m
 
 KILLS ?= 1
@@ -80,6 +80,11 @@ prometheus: ## build Prometheus and promtool from Go modules, for the stories ab
 	@echo "building Prometheus and promtool"; mkdir -p bin
 	cd e2e/prometheus && go build -tags remove_all_sd -ldflags='-s -w' -o ../../bin/ \
 	  github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool
+
+.PHONY: helm
+helm: ## build Helm from Go modules, for the stories about installing; a few minutes the first time
+	@echo "building Helm"; mkdir -p bin
+	cd config/release && go build -o ../../bin/ helm.sh/helm/v4/cmd/helm
 
 .PHONY: demo
 demo: build lab-build ## watch a rollout go wrong and be put right

@@ -12,16 +12,19 @@ import (
 	"sync"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// request is one line of the audit log. Reads, leases, events and access reviews are not in it, and of bodies only the
-// patches of StatefulSets.
+// request is one line of the audit log. Of reads, leases, events and access reviews only those of the accounts of Pawl are
+// in it, and of bodies only the patches of StatefulSets and the leases of Pawl.
 type request struct {
-	Verb string `json:"verb"`
+	At   metav1.MicroTime `json:"stageTimestamp"`
+	Verb string           `json:"verb"`
 	User struct {
 		Username string `json:"username"`
 	} `json:"user"`
 	ObjectRef struct {
+		APIGroup    string `json:"apiGroup"`
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
 		Namespace   string `json:"namespace"`
@@ -30,7 +33,14 @@ type request struct {
 	ResponseStatus struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
-	RequestObject json.RawMessage `json:"requestObject"`
+	RequestObject json.RawMessage   `json:"requestObject"`
+	Annotations   map[string]string `json:"annotations"`
+}
+
+// changes reports whether the request is one by which Pawl does something to what it looks after.
+func (r request) changes() bool {
+	return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) && !slices.Contains([]string{"leases", "events"}, r.ObjectRef.Resource) &&
+		!slices.Contains([]string{"authorization.k8s.io", "authentication.k8s.io"}, r.ObjectRef.APIGroup)
 }
 
 // change is what a merge patch of a StatefulSet changes, as far as Pawl changes it; nothing of a patch in another form.
@@ -64,6 +74,8 @@ type audit struct {
 	read   int64
 	rest   []byte // a line that is not whole yet
 	byRoom map[string][]request
+	used   map[string]uses // by Pawl's own account
+	leases []request
 }
 
 // in returns the requests in a namespace up to now.
@@ -83,14 +95,22 @@ func (a *audit) in(namespace, file string) ([]request, error) {
 	lines := bytes.Split(append(a.rest, text...), []byte("\n"))
 	a.rest = bytes.Clone(lines[len(lines)-1])
 	if a.byRoom == nil {
-		a.byRoom = map[string][]request{}
+		a.byRoom, a.used = map[string][]request{}, map[string]uses{}
 	}
 	for _, line := range lines[:len(lines)-1] {
 		var r request
 		if err := json.Unmarshal(line, &r); err != nil {
 			return nil, fmt.Errorf("a line of the audit log is no JSON: %w", err)
 		}
-		a.byRoom[r.ObjectRef.Namespace] = append(a.byRoom[r.ObjectRef.Namespace], r)
+		if r.User.Username == pawlUser {
+			a.use(r)
+		}
+		if r.ObjectRef.Resource == "leases" {
+			a.leases = append(a.leases, r)
+		}
+		if r.changes() {
+			a.byRoom[r.ObjectRef.Namespace] = append(a.byRoom[r.ObjectRef.Namespace], r)
+		}
 	}
 	return slices.Clone(a.byRoom[namespace]), nil
 }

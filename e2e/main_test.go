@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -41,6 +42,10 @@ func tellAll(m *testing.M) int {
 	}
 	code := m.Run()
 	fmt.Print(results.table(), killed)
+	if err := reportPermissions(ctx, flag.Lookup("test.run").Value.String()); err != nil {
+		fmt.Fprintln(os.Stderr, "permissions:", err)
+		return 1
+	}
 	return code
 }
 

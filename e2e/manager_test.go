@@ -35,6 +35,7 @@ type manager struct {
 	log     string
 	program string
 	args    []string
+	env     []string // nil is that of the stories
 
 	stopped atomic.Bool // by the story: it stays away
 
@@ -92,7 +93,7 @@ func (m *manager) start() error {
 		return fmt.Errorf("open the manager's log: %w", err)
 	}
 	cmd, done := exec.Command(m.program, m.args...), make(chan struct{})
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, m.env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // nothing outlives the stories
 	if err := cmd.Start(); err != nil {
 		_ = out.Close()

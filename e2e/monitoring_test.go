@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -89,10 +88,9 @@ func (s *story) stranger() string {
 }
 
 func freeAddress(s *story) string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := free()
 	s.Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
+	return address
 }
 
 // start runs a program until the story ends.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -37,6 +38,8 @@ type proxy struct {
 	at     failpoint
 	nth    int
 	server *httptest.Server
+
+	hold atomic.Pointer[hold]
 
 	mu     sync.Mutex
 	victim *manager
@@ -75,6 +78,7 @@ func (p *proxy) open(c *cluster, namespace, kubeconfig string) (string, error) {
 			p.strike()
 			panic(http.ErrAbortHandler)
 		}
+		p.wait(r)
 		forward.ServeHTTP(w, r)
 	}))
 	through := clientcmdapi.NewConfig()
@@ -91,6 +95,23 @@ func (p *proxy) close() {
 	if p.server != nil {
 		p.server.CloseClientConnections()
 		p.server.Close()
+	}
+}
+
+// hold is one request that the proxy keeps before it passes it on.
+type hold struct{ reached, released chan struct{} }
+
+// holds keeps the next write at the failpoint, as an API server that is slow does, until it is released.
+func (p *proxy) holds() *hold {
+	h := &hold{make(chan struct{}), make(chan struct{})}
+	p.hold.Store(h)
+	return h
+}
+
+func (p *proxy) wait(r *http.Request) {
+	if h := p.hold.Load(); h != nil && writeOf(r) == p.at.write && p.hold.CompareAndSwap(h, nil) {
+		close(h.reached)
+		<-h.released
 	}
 }
 

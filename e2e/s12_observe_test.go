@@ -97,17 +97,13 @@ var lesser = map[string]func() error{
 			}
 		})
 	}),
-	blindAccount: without(blindAccount, "pawl-read-nodes", "pawl-read-claims", "pawl-read-events"),
+	blindAccount: sync.OnceValue(func() error {
+		return lab.addLesser(context.Background(), blindAccount, nil, "pawl-read-nodes", "pawl-read-claims", "pawl-read-events")
+	}),
 }
 
-// without makes an account that has the roles that config/rbac gives to Pawl, but for these.
-func without(account string, roles ...string) func() error {
-	return sync.OnceValue(func() error {
-		return lab.addLesser(context.Background(), account, func(*rbacv1.PolicyRule) {}, roles...)
-	})
-}
-
-// addLesser gives an account what is left of the roles that config/rbac gives to Pawl.
+// addLesser gives an account the roles that config/rbac gives to Pawl, but for those that are withheld, and of each rule
+// what take leaves of it.
 func (c *cluster) addLesser(ctx context.Context, account string, take func(*rbacv1.PolicyRule), withheld ...string) error {
 	bindings := &rbacv1.ClusterRoleBindingList{}
 	if err := c.admin.List(ctx, bindings); err != nil {
@@ -124,7 +120,9 @@ func (c *cluster) addLesser(ctx context.Context, account string, take func(*rbac
 			return fmt.Errorf("read a role of Pawl: %w", err)
 		}
 		for _, rule := range role.Rules {
-			take(&rule)
+			if take != nil {
+				take(&rule)
+			}
 			if len(rule.Verbs) > 0 {
 				less.Rules = append(less.Rules, rule)
 			}

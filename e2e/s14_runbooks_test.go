@@ -139,7 +139,12 @@ func (s *story) troubled(reasons string) (shown string) {
 
 // runbook is the commands of one section of a runbook; of what stands before the first one if it has no name.
 func runbook(g Gomega, reason, section string) []string {
-	text, err := os.ReadFile("../docs/runbooks/" + reason + ".md")
+	return commands(g, "runbooks/"+reason+".md", section)
+}
+
+// commands are those of one section of a page of the docs.
+func commands(g Gomega, page, section string) []string {
+	text, err := os.ReadFile("../docs/" + page)
 	g.Expect(err).NotTo(HaveOccurred())
 	at, scripts := "", []string(nil)
 	var script []string // of the block that is open
@@ -160,8 +165,8 @@ func runbook(g Gomega, reason, section string) []string {
 			script = append(script, strings.TrimPrefix(line, indent))
 		}
 	}
-	g.Expect(open).To(BeFalse(), "a block of %s has no end", reason)
-	g.Expect(scripts).NotTo(BeEmpty(), "the section %q of %s has no command", section, reason)
+	g.Expect(open).To(BeFalse(), "a block of %s has no end", page)
+	g.Expect(scripts).NotTo(BeEmpty(), "the section %q of %s has no command", section, page)
 	return scripts
 }
 

@@ -98,12 +98,25 @@ func (l *Lab) watchdogComponent(owner int, started string) component {
 }
 
 // auditPolicy keeps who changed what, and leaves out what nobody asks for. Of
-// patches of StatefulSets it keeps the body: who wrote which partition. Secrets
-// and tokens would be no worse than anything else, whose bodies it does not keep.
+// patches of StatefulSets it keeps the body: who wrote which partition. Of the
+// accounts in the namespace pawl-system it keeps every request, reads too, which
+// shows what rights they use, and of their leases the body: who held which when.
+// Secrets and tokens would be no worse than anything else, whose bodies it does
+// not keep.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived, ResponseStarted, Panic]
 rules:
+- level: Request
+  verbs: [patch]
+  resources:
+  - {group: apps, resources: [statefulsets, statefulsets/status]}
+- level: Request
+  userGroups: ["system:serviceaccounts:pawl-system"]
+  resources:
+  - {group: coordination.k8s.io, resources: [leases]}
+- level: Metadata
+  userGroups: ["system:serviceaccounts:pawl-system"]
 - level: None
   verbs: [get, list, watch]
 - level: None
@@ -113,9 +126,5 @@ rules:
   - {group: authentication.k8s.io, resources: [tokenreviews]}
   - {group: "", resources: [events]}
   - {group: events.k8s.io, resources: [events]}
-- level: Request
-  verbs: [patch]
-  resources:
-  - {group: apps, resources: [statefulsets, statefulsets/status]}
 - level: Metadata
 `

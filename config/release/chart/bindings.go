@@ -70,7 +70,7 @@ func own(config string) ([]string, error) {
 		}
 		var crd struct {
 			Spec struct {
-				Scope string                    `json:"scope"`
+				Scope string                  `json:"scope"`
 				Names struct{ Plural string } `json:"names"`
 			} `json:"spec"`
 		}
@@ -133,9 +133,9 @@ func bindings(config string) (map[string]string, error) {
 		}
 	}
 	return map[string]string{
-		"rbac/role_binding.yaml":                        made + strings.Join(everywhere, "---\n"),
+		"rbac/role_binding.yaml":                         made + strings.Join(everywhere, "---\n"),
 		"overlays/namespaced/bindings/role_binding.yaml": made + strings.Join(there, "---\n"),
-		"overlays/namespaced/instead.yaml":              made + strings.Join(instead, "---\n"),
+		"overlays/namespaced/instead.yaml":               made + strings.Join(instead, "---\n"),
 	}, nil
 }
 
