@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl pawl"},
 	}
 	p.cluster.AddFlags(root.PersistentFlags())
-	root.AddCommand(newHistory(p), newVerify(p), newWait(p))
+	root.AddCommand(newHistory(p), newVerify(p), newWait(p), newVersion(p))
 	root.SetArgs(args)
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
