@@ -12,6 +12,9 @@ TOOL = go tool -modfile=$(CURDIR)/config/tools/go.mod
 LINT = $(TOOL) golangci-lint-kube-api-linter run
 LAB_LOG = bin/lab-build.log
 
+# What the binaries say when they are asked for their version; a release sets it.
+VERSION ?= v0.0.0-dev
+
 COUNT ?= 1
 RUN ?= .
 
@@ -21,7 +24,7 @@ help: ## show this list
 
 .PHONY: build
 build: ## build the manager and the lab into bin/
-	go build -o bin/ ./cmd/...
+	go build -ldflags '-X pawl.dev/pawl/internal/version.number=$(VERSION)' -o bin/ ./cmd/...
 	cd e2e/lab && go build -o ../../bin/lab ./cmd/lab
 
 .PHONY: generate
@@ -47,7 +50,7 @@ lint: ## run the linters, with those for APIs on api/
 # The linters run go vet with all its checks; a test would vet every dependency again.
 .PHONY: unit
 unit: ## run the tests that need no cluster; with the race detector where the product works side by side
-	go test -vet=off -timeout 20m ./api/... ./cmd/... ./config/... ./statemachine/...
+	go test -vet=off -timeout 20m ./api/... ./cmd/... ./config/... ./internal/... ./statemachine/...
 	CGO_ENABLED=1 go test -vet=off -race -timeout 20m ./controllers/... ./e2e/demo/...
 	cd e2e/lab && go test -vet=off ./...
 	cd config/release && go test -vet=off ./...
@@ -80,6 +83,17 @@ prometheus: ## build Prometheus and promtool from Go modules, for the stories ab
 	@echo "building Prometheus and promtool"; mkdir -p bin
 	cd e2e/prometheus && go build -tags remove_all_sd -ldflags='-s -w' -o ../../bin/ \
 	  github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool
+
+.PHONY: image
+image: ## build the image of the manager into bin/, without Docker: an OCI archive for amd64 and arm64, and its SBOM
+	@mkdir -p bin; cd config/release && go run ./image -version '$(VERSION)'
+
+.PHONY: image-twice
+image-twice: image ## build it again from a copy elsewhere, and fail if one byte is another
+	@copy=$$(mktemp -d); trap 'rm -rf "$$copy"' EXIT; mkdir "$$copy/source" "$$copy/bin"; \
+	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$$copy/source"; \
+	cd "$$copy/source/config/release" && go run ./image -version '$(VERSION)' -out "$$copy/bin/pawl-image"; \
+	cmp "$$copy/bin/pawl-image.tar" $(CURDIR)/bin/pawl-image.tar; cmp "$$copy/bin/pawl-image.spdx.json" $(CURDIR)/bin/pawl-image.spdx.json
 
 .PHONY: helm
 helm: ## build Helm from Go modules, for the stories about installing; a few minutes the first time

@@ -1,0 +1,3 @@
+module pawl.dev/pawl/hello
+
+go 1.26.0
