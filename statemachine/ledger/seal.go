@@ -97,10 +97,12 @@ func (l Log) sealedBy(pages []v1alpha1.Page) (Log, error) {
 	return l, nil
 }
 
-// lenient takes over from a page how its rollout ended where the log cannot know: what came after it was lost with a
-// RolloutProgress that was deleted, and the log that went on from there begins with Adopted.
-func lenient(page, want v1alpha1.Page, next *statemachine.Event) v1alpha1.Page {
-	if page.Rollout == nil || want.Rollout == nil || next != nil && next.Type != statemachine.Adopted {
+// lenient takes over from a page how its rollout ended where the log cannot know: the rollout was open at the end of the
+// page, and what came after it was lost with a RolloutProgress that was deleted. The log that went on from there begins
+// with Adopted, or nothing came yet.
+func (l Log) lenient(page, want v1alpha1.Page, j int) v1alpha1.Page {
+	lost := j+1 == len(l.entries) || l.entries[j+1].event.Type == statemachine.Adopted
+	if page.Rollout == nil || want.Rollout == nil || !lost || !l.entries[j].after.state.Rollout.Open() {
 		return want
 	}
 	want = *want.DeepCopy()

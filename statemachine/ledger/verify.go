@@ -110,9 +110,5 @@ func (l Log) continued(transitions []v1alpha1.Transition) (Log, error) {
 // differs says what a page gets wrong about itself.
 func (l Log) differs(page v1alpha1.Page) string {
 	i, j := l.index(first(page)), l.index(last(page))
-	want := l.page(i, j)
-	if j+1 == len(l.entries) {
-		return difference(page, lenient(page, want, nil))
-	}
-	return difference(page, lenient(page, want, &l.entries[j+1].event))
+	return difference(page, l.lenient(page, l.page(i, j), j))
 }

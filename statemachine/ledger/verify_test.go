@@ -4,7 +4,9 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"pawl.dev/pawl/api/v1alpha1"
@@ -21,10 +23,14 @@ func TestEveryFaultIsFound(t *testing.T) {
 		if len(pages) < 2 {
 			return
 		}
+		faults := []string{"edit", "remove", "swap", "page", "summary", "log", "status"}
+		if rapid.Bool().Draw(t, "records alone") { // the StatefulSet was deleted
+			c.status, faults = v1alpha1.RolloutProgressStatus{}, faults[:5]
+		}
 		if err := Verify("db", c.status, pages); err != nil {
 			t.Fatalf("before: %v", err)
 		}
-		what := rapid.SampledFrom([]string{"edit", "remove", "swap", "page", "summary", "log", "status"}).Draw(t, "fault")
+		what := rapid.SampledFrom(faults).Draw(t, "fault")
 		if !damage(t, what, &c.status, &pages) {
 			return
 		}
@@ -58,11 +64,7 @@ func damage(t *rapid.T, what string, status *v1alpha1.RolloutProgressStatus, pag
 		}
 		*pages = slices.Delete(*pages, n, n+1)
 	case "summary":
-		if page.Rollout == nil {
-			return changeField(reflect.ValueOf(&page.StatefulSetUID).Elem())
-		}
-		f := rapid.SampledFrom([]string{"Number", "Reason", "FromRevision", "ToRevision", "StartedBy", "Cause", "Steps"}).Draw(t, "field")
-		return changeField(reflect.ValueOf(page.Rollout).Elem().FieldByName(f))
+		return summary(t, *pages, rapid.IntRange(0, len(*pages)-1).Draw(t, "summary of"), max(status.Sequence, last((*pages)[len(*pages)-1])))
 	case "log":
 		if len(status.Transitions) == 0 {
 			return false
@@ -77,6 +79,25 @@ func damage(t *rapid.T, what string, status *v1alpha1.RolloutProgressStatus, pag
 		return changeField(v.Field(f))
 	}
 	return true
+}
+
+// summary changes what the n-th page says about itself. How a rollout ended that was open at the end of its page only what
+// comes next tells; nobody can, if that is nothing, or a log that was begun anew.
+func summary(t *rapid.T, pages []v1alpha1.Page, n int, end int64) bool {
+	page := &pages[n]
+	if page.Rollout == nil {
+		return changeField(reflect.ValueOf(&page.StatefulSetUID).Elem())
+	}
+	fields := []string{"Number", "Reason", "FromRevision", "ToRevision", "StartedBy", "Cause", "Steps"}
+	open := page.Transitions[len(page.Transitions)-1].State != v1alpha1.StateDone
+	lost := last(*page) == end || n+1 < len(pages) && pages[n+1].Transitions[0].Type == "Adopted"
+	if !open || !lost {
+		fields = append(fields, "Outcome", "FinishedAt", "BlockedSeconds", "DurationSeconds")
+	}
+	if f := rapid.SampledFrom(fields).Draw(t, "field"); f != "DurationSeconds" {
+		return changeField(reflect.ValueOf(page.Rollout).Elem().FieldByName(f))
+	}
+	return changeField(reflect.ValueOf(&page.DurationSeconds).Elem())
 }
 
 // change gives one scalar field of a transition another value.
@@ -99,6 +120,12 @@ func changeField(f reflect.Value) bool {
 			return changeField(f.Elem().Field(0))
 		}
 		f.Elem().SetInt(f.Elem().Int() + 1)
+	case reflect.Struct:
+		if at, is := reflect.TypeAssert[*metav1.MicroTime](f.Addr()); is {
+			at.Time = at.Add(time.Second)
+			return true
+		}
+		return false
 	default:
 		return false
 	}
