@@ -33,7 +33,7 @@ func stranded(s sight) (reason, message string) {
 // damaged says what to do about a log that does not add up.
 func damaged(s sight, err error) (reason, message string) {
 	const most = 300
-	what, _, _ := strings.Cut(err.Error(), ". ") // the ledger's own remedy does not know the namespace
+	what := err.Error()
 	return reasonLogDamaged, fmt.Sprintf(
 		"No step is taken: %s. Start a new log from the newest RolloutRecord: kubectl delete rp %s -n %s",
 		strings.ToValidUTF8(what[:min(len(what), most)], ""), s.key.Name, s.key.Namespace)

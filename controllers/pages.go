@@ -35,7 +35,7 @@ func (r *Reconciler) open(ctx context.Context, s sight, t *trace) (ledger.Log, e
 	log, err := ledger.Load(s.key.Name, status, t.pages)
 	switch {
 	case err == nil:
-		t.pages = slices.DeleteFunc(t.pages, func(p v1alpha1.Page) bool { return lastOf(p) < log.NeedsFrom() })
+		t.pages = slices.DeleteFunc(t.pages, func(p v1alpha1.Page) bool { return ledger.Newest(p).Sequence < log.NeedsFrom() })
 		return log, nil
 	case !s.live:
 		return ledger.Log{}, errReadAgain
@@ -116,11 +116,4 @@ func (r *Reconciler) keep(ctx context.Context, namespace string, page v1alpha1.P
 		return page, fmt.Errorf("seal the RolloutRecord %s: %w", key.Name, err)
 	}
 	return record.Page, nil
-}
-
-func lastOf(page v1alpha1.Page) int64 {
-	if len(page.Transitions) == 0 {
-		return 0
-	}
-	return page.Transitions[len(page.Transitions)-1].Sequence
 }

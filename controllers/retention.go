@@ -95,11 +95,10 @@ func (r *Retention) sheets(ctx context.Context, namespace string) (map[types.Nam
 		}
 		for i := range records.Items {
 			record := &records.Items[i]
-			transitions := record.Page.Transitions
+			transitions, newest := record.Page.Transitions, ledger.Newest(record.Page)
 			if len(transitions) == 0 {
 				continue
 			}
-			newest := transitions[len(transitions)-1]
 			key := types.NamespacedName{Namespace: record.Namespace, Name: record.Page.StatefulSet}
 			found[key] = append(found[key], sheet{
 				record.Name, record.UID, transitions[0].Sequence, newest.Sequence, newest.Time.Time,

@@ -31,14 +31,13 @@ type DamagedError struct {
 	Record   string // the RolloutRecord that it was found in; empty if it was found in status
 }
 
-// Error names the place, what is wrong with it, and the remedy. The log of a damaged status starts anew after the
-// newest record; records are kept as they are, as evidence.
+// Error names the place and what is wrong with it. What to do about it only the caller knows: the log may be in a cluster, or
+// in a copy of it.
 func (e *DamagedError) Error() string {
 	if e.Record != "" {
 		return fmt.Sprintf("RolloutRecord %s is damaged at transition %d: %s", e.Record, e.Sequence, e.What)
 	}
-	return fmt.Sprintf("the log of %s is damaged at transition %d: %s. Start a new one: kubectl delete rp %s",
-		e.Name, e.Sequence, e.What, e.Name)
+	return fmt.Sprintf("the log of %s is damaged at transition %d: %s", e.Name, e.Sequence, e.What)
 }
 
 // MissingError says that a transition is in no record at hand. Status alone is not enough if it begins in the middle of
@@ -49,6 +48,5 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("transition %d of %s is neither in status nor in a RolloutRecord. Start a new log: kubectl delete rp %s",
-		e.Sequence, e.Name, e.Name)
+	return fmt.Sprintf("transition %d of %s is neither in status nor in a RolloutRecord", e.Sequence, e.Name)
 }

@@ -75,4 +75,12 @@ func ofName(name string, pages []v1alpha1.Page) []v1alpha1.Page {
 
 func first(page v1alpha1.Page) int64 { return page.Transitions[0].Sequence }
 
-func last(page v1alpha1.Page) int64 { return page.Transitions[len(page.Transitions)-1].Sequence }
+func last(page v1alpha1.Page) int64 { return Newest(page).Sequence }
+
+// Newest is the last transition of a page; the zero Transition if it has none.
+func Newest(page v1alpha1.Page) v1alpha1.Transition {
+	if len(page.Transitions) == 0 {
+		return v1alpha1.Transition{}
+	}
+	return page.Transitions[len(page.Transitions)-1]
+}

@@ -13,9 +13,12 @@ func Pages(name string, status v1alpha1.RolloutProgressStatus, records []v1alpha
 	return append(pages, l.Remainder()...), nil
 }
 
-// Heads is the head of the chain after each transition of these pages, by sequence.
+// Heads is the head of the chain after each transition of these pages, by sequence, and that before the first of them.
 func Heads(pages []v1alpha1.Page) map[int64]string {
 	heads := map[int64]string{}
+	if len(pages) > 0 && first(pages[0]) > 1 {
+		heads[first(pages[0])-1] = pages[0].PreviousDigest
+	}
 	for _, page := range pages {
 		digest := page.PreviousDigest
 		for _, t := range page.Transitions {
