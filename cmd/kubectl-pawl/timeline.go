@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,58 +25,91 @@ func timeline(name string, transitions []v1alpha1.Transition, end time.Time, wid
 	if !end.After(begin) {
 		end = begin.Add(time.Second)
 	}
-	d := &drawing{begin: begin, end: end, rows: map[string][]rune{}}
-	ordinals := d.draw(name, transitions)
+	spans := course(transitions, end)
+	ordinals := []int32{state}
+	for _, s := range spans {
+		ordinals = append(ordinals, s.row)
+	}
 	slices.Sort(ordinals)
-	slices.Reverse(ordinals)
-	label := len("state")
-	for _, n := range ordinals {
-		label = max(label, len(fmt.Sprintf("%s-%d", name, n)))
-	}
-	columns := max(width-label-4, 20)
-	d.columns = columns
-	d.draw(name, transitions)
+	ordinals = slices.Compact(ordinals)
+	slices.Reverse(ordinals) // the state comes first, then the pods from the highest on
 
-	from, to := begin.UTC().Format("15:04:05"), end.UTC().Format("15:04:05")
-	lines := []string{fmt.Sprintf("  %-*s  %s%*s", label, "", from, columns-len(from), to)}
-	row := func(key string) {
-		lines = append(lines, strings.TrimRight(fmt.Sprintf("  %-*s  %s", label, key, string(d.rows[key])), " "))
-	}
-	row("state")
+	label := 0
 	for _, n := range ordinals {
-		row(fmt.Sprintf("%s-%d", name, n))
+		label = max(label, len(rowName(name, n)))
+	}
+	d := &drawing{begin: begin, end: end, columns: max(width-label-4, 20), rows: map[int32][]rune{}}
+	for _, s := range spans {
+		d.mark(s)
+	}
+	from, to := begin.UTC().Format("15:04:05"), end.UTC().Format("15:04:05")
+	lines := []string{fmt.Sprintf("  %-*s  %s%*s", label, "", from, d.columns-len(from), to)}
+	for _, n := range ordinals {
+		lines = append(lines, strings.TrimRight(fmt.Sprintf("  %-*s  %s", label, rowName(name, n), string(d.rows[n])), " "))
 	}
 	return append(lines, fmt.Sprintf("  %-*s  %c waiting   %c being replaced   %c blocked", label, "", markWaiting, markStepping, markBlocked))
 }
 
-type drawing struct {
-	begin, end time.Time
-	columns    int
-	rows       map[string][]rune
+// state is the row of the state; all others are those of pods, by ordinal.
+const state = math.MaxInt32
+
+func rowName(name string, row int32) string {
+	if row == state {
+		return "state"
+	}
+	return fmt.Sprintf("%s-%d", name, row)
 }
 
-// draw goes through the transitions and returns the ordinals that have a row.
-func (d *drawing) draw(name string, transitions []v1alpha1.Transition) []int32 {
-	d.rows = map[string][]rune{"state": d.empty()}
-	var seen []int32
+// span is a mark in a row, from one time to another.
+type span struct {
+	row      int32
+	mark     rune
+	from, to time.Time
+}
+
+// course is what the transitions say of the state and of each pod.
+func course(transitions []v1alpha1.Transition, end time.Time) []span {
+	var spans []span
 	step := map[int32]bool{}
 	for i, t := range transitions {
-		next := d.end
+		next := end
 		if i+1 < len(transitions) {
 			next = transitions[i+1].Time.Time
 		}
-		d.mark("state", marks[t.State], t.Time.Time, next)
+		spans = append(spans, span{state, marks[t.State], t.Time.Time, next})
 		now := inStep(step, t)
 		if ordinals := ordinalsOf(t); t.State == v1alpha1.StateBlocked && len(ordinals) > 0 {
 			now[ordinals[0]] = markBlocked
 		}
 		for n, mark := range now {
-			d.mark(fmt.Sprintf("%s-%d", name, n), mark, t.Time.Time, next)
-			seen = append(seen, n)
+			spans = append(spans, span{n, mark, t.Time.Time, next})
 		}
 	}
-	slices.Sort(seen)
-	return slices.Compact(seen)
+	return spans
+}
+
+type drawing struct {
+	begin, end time.Time
+	columns    int
+	rows       map[int32][]rune
+}
+
+// mark fills a row, one column at least.
+func (d *drawing) mark(s span) {
+	if d.rows[s.row] == nil {
+		d.rows[s.row] = slices.Repeat([]rune{' '}, d.columns)
+	}
+	first := d.column(s.from)
+	for i := first; i <= max(first, d.column(s.to)-1); i++ {
+		if was := d.rows[s.row][i]; strings.IndexRune(" .=!", was) < strings.IndexRune(" .=!", s.mark) {
+			d.rows[s.row][i] = s.mark
+		}
+	}
+}
+
+func (d *drawing) column(at time.Time) int {
+	share := float64(at.Sub(d.begin)) / float64(d.end.Sub(d.begin))
+	return min(max(int(share*float64(d.columns)), 0), d.columns-1)
 }
 
 var marks = map[v1alpha1.State]rune{
@@ -106,27 +140,4 @@ func ordinalsOf(t v1alpha1.Transition) []int32 {
 		return nil
 	}
 	return slices.Collect(set.All())
-}
-
-func (d *drawing) empty() []rune { return slices.Repeat([]rune{' '}, d.columns) }
-
-// mark fills a row from one time to another, one column at least.
-func (d *drawing) mark(row string, mark rune, from, to time.Time) {
-	if d.columns == 0 {
-		return
-	}
-	if d.rows[row] == nil {
-		d.rows[row] = d.empty()
-	}
-	first := d.column(from)
-	for i := first; i <= max(first, d.column(to)-1); i++ {
-		if was := d.rows[row][i]; strings.IndexRune(" .=!", was) < strings.IndexRune(" .=!", mark) {
-			d.rows[row][i] = mark
-		}
-	}
-}
-
-func (d *drawing) column(at time.Time) int {
-	share := float64(at.Sub(d.begin)) / float64(d.end.Sub(d.begin))
-	return min(max(int(share*float64(d.columns)), 0), d.columns-1)
 }
