@@ -16,17 +16,17 @@ type chapter struct {
 	rollout     *v1alpha1.Rollout // nil between rollouts
 	transitions []v1alpha1.Transition
 	pages       []v1alpha1.Page
-	last        bool // nothing came after it
+	newest      bool // nothing came after it, and there is a status that says so
 }
 
-// chapters puts the pages of a rollout that took several together.
-func chapters(pages []v1alpha1.Page) []chapter {
+// chapters puts the pages of a rollout that took several together. A log without a status does not go on.
+func chapters(pages []v1alpha1.Page, goesOn bool) []chapter {
 	var all []chapter
 	for _, page := range pages {
 		n := len(all) - 1
-		goesOn := n >= 0 && page.Rollout != nil && all[n].rollout != nil && page.Rollout.Number == all[n].rollout.Number &&
+		same := n >= 0 && page.Rollout != nil && all[n].rollout != nil && page.Rollout.Number == all[n].rollout.Number &&
 			all[n].rollout.Outcome == ""
-		if !goesOn {
+		if !same {
 			all = append(all, chapter{})
 			n++
 		}
@@ -36,42 +36,40 @@ func chapters(pages []v1alpha1.Page) []chapter {
 		c.pages = append(c.pages, page)
 	}
 	if len(all) > 0 {
-		all[len(all)-1].last = true
+		all[len(all)-1].newest = goesOn
 	}
 	return all
 }
 
-// outcome is how a rollout ended, or the state that it is in. A rollout whose end is not known was lost with its
+// outcome is how a rollout ended, or the state that it is in. The end of one that is neither was lost with its
 // RolloutProgress.
 func (c *chapter) outcome() string {
 	switch {
 	case c.rollout.Outcome != "":
 		return string(c.rollout.Outcome)
-	case c.last:
-		return string(c.newest().State)
+	case c.newest:
+		return string(newestOf(c.pages).State)
 	default:
 		return "unknown"
 	}
 }
-
-func (c *chapter) newest() v1alpha1.Transition { return c.transitions[len(c.transitions)-1] }
 
 // end of the rollout: now, if it is still running.
 func (c *chapter) end(now time.Time) time.Time {
 	switch {
 	case !c.rollout.FinishedAt.IsZero():
 		return c.rollout.FinishedAt.Time
-	case c.last:
+	case c.newest:
 		return now
 	default:
-		return c.newest().Time.Time
+		return newestOf(c.pages).Time.Time
 	}
 }
 
 // took is how long the rollout took, with a + if it is still running.
 func (c *chapter) took(now time.Time) string {
 	took := short(c.end(now).Sub(c.rollout.StartedAt.Time))
-	if c.rollout.Outcome == "" && c.last {
+	if c.rollout.Outcome == "" && c.newest {
 		took += "+"
 	}
 	return took
@@ -93,6 +91,9 @@ func (c *chapter) records(h *history) []string {
 	}
 	return names
 }
+
+// stamp is how a time is printed.
+const stamp = "2006-01-02 15:04:05Z"
 
 // short is a duration as kubectl prints an age.
 func short(d time.Duration) string { return duration.HumanDuration(max(d, 0)) }

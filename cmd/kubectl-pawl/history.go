@@ -53,7 +53,14 @@ func (h *historyCommand) run(ctx context.Context, name string) error {
 	if h.rollout != 0 && name == "" {
 		return fmt.Errorf("--rollout=%d: takes the NAME of a StatefulSet", h.rollout)
 	}
-	logs, err := h.read(ctx, name)
+	if h.rollout != 0 && (h.output == "json" || h.output == "yaml") {
+		return fmt.Errorf("--rollout=%d and --output=%s: one of the two; the latter prints all objects as they are", h.rollout, h.output)
+	}
+	in, err := h.scope(name)
+	if err != nil {
+		return err
+	}
+	logs, err := h.read(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -61,8 +68,11 @@ func (h *historyCommand) run(ctx context.Context, name string) error {
 		return h.objects(logs)
 	}
 	if len(logs) == 0 {
-		fmt.Fprintln(h.ErrOut, "Nothing is recorded here.")
+		fmt.Fprintf(h.ErrOut, "Nothing is recorded of %s.\n", in)
 		return nil
+	}
+	if h.rollout != 0 && len(logs) > 1 {
+		return fmt.Errorf("--rollout=%d: there is a %s and a %s: choose one with --namespace", h.rollout, logs[0], logs[1])
 	}
 	if h.rollout != 0 {
 		return h.one(logs[0])
@@ -76,7 +86,7 @@ func (h *historyCommand) chaptersOf(log *history) []chapter {
 	if err != nil {
 		fmt.Fprintf(h.ErrOut, "warning: %s/%s: %v. What is shown is in RolloutRecords.\n", log.Namespace, log.Name, err)
 	}
-	return chapters(pages)
+	return chapters(pages, log.progress != nil && err == nil)
 }
 
 func (h *historyCommand) table(logs []*history, named bool) error {
@@ -127,7 +137,7 @@ func (h *historyCommand) row(c *chapter) []any {
 	r := c.rollout
 	started := "2006-01-02 15:04Z"
 	if h.output == "wide" {
-		started = "2006-01-02 15:04:05Z"
+		started = stamp
 	}
 	return []any{
 		r.Number, r.StartedAt.UTC().Format(started), c.took(h.now()), c.outcome(), r.ToRevision, orNone(r.StartedBy),

@@ -47,12 +47,12 @@ func (h *historyCommand) summary(log *history, c *chapter) {
 	if r.StartedBy != "" {
 		by = " by " + r.StartedBy
 	}
-	say("Started", "%s%s", r.StartedAt.UTC().Format("2006-01-02 15:04:05Z"), by)
+	say("Started", "%s%s", r.StartedAt.UTC().Format(stamp), by)
 	if r.Cause != "" {
 		say("Cause", "%s", r.Cause)
 	}
 	if r.Outcome != "" {
-		say("Finished", "%s", r.FinishedAt.UTC().Format("2006-01-02 15:04:05Z"))
+		say("Finished", "%s", r.FinishedAt.UTC().Format(stamp))
 	}
 	say("Took", "%s; pods replaced by steps: %d; Blocked for %s", c.took(h.now()), ptr.Deref(r.Steps, 0), short(seconds(r.BlockedSeconds)))
 	for i, name := range c.records(log) {

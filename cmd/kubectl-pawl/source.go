@@ -10,12 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"pawl.dev/pawl/api/v1alpha1"
@@ -65,35 +67,61 @@ func (s *source) addFlags(cmd *cobra.Command) {
 	f.BoolVarP(&s.files.Recursive, "recursive", "R", false, "with -f, also in directories below")
 }
 
-// read returns the logs of this name, or all if it is empty, sorted by namespace and name.
-func (s *source) read(ctx context.Context, name string) ([]*history, error) {
+// scope is what to read; an empty field is all.
+type scope struct{ namespace, name string }
+
+func (s scope) String() string {
+	what, where := "any StatefulSet", "any namespace"
+	if s.name != "" {
+		what = fmt.Sprintf("a StatefulSet %q", s.name)
+	}
+	if s.namespace != "" {
+		where = "namespace " + s.namespace
+	}
+	return what + " in " + where
+}
+
+func (s scope) has(key types.NamespacedName) bool {
+	return (s.namespace == "" || s.namespace == key.Namespace) && (s.name == "" || s.name == key.Name)
+}
+
+// scope is what the flags say: of files everything, if no namespace is named.
+func (s *source) scope(name string) (scope, error) {
 	if s.all && name != "" {
-		return nil, fmt.Errorf("NAME %q and --all-namespaces: one of the two", name)
+		return scope{}, fmt.Errorf("NAME %q and --all-namespaces: one of the two", name)
 	}
-	logs, err := s.collect(ctx, name)
-	if err != nil {
-		return nil, err
+	switch {
+	case s.all:
+		return scope{}, nil
+	case len(s.files.Filenames) > 0:
+		return scope{ptr.Deref(s.cluster.Namespace, ""), name}, nil
 	}
-	if name != "" && len(logs) == 0 {
-		return nil, fmt.Errorf("nothing is recorded of a StatefulSet %q here; is it labelled %s, and is this its namespace?", name, v1alpha1.ModeLabel)
+	namespace, err := s.namespace()
+	return scope{namespace, name}, err
+}
+
+// read returns the logs in a scope, sorted by namespace and name.
+func (s *source) read(ctx context.Context, in scope) ([]*history, error) {
+	logs := collection{}
+	if len(s.files.Filenames) > 0 {
+		if err := s.readFiles(in, logs); err != nil {
+			return nil, err
+		}
+	} else {
+		c, err := s.client()
+		if err != nil {
+			return nil, err
+		}
+		if err := logs.readCluster(ctx, c, in); err != nil {
+			return nil, err
+		}
+	}
+	if in.name != "" && len(logs) == 0 {
+		return nil, fmt.Errorf("nothing is recorded of %s; is it labelled %s?", in, v1alpha1.ModeLabel)
 	}
 	return slices.SortedFunc(maps.Values(logs), func(a, b *history) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	}), nil
-}
-
-// collect reads once more what changed while it was read: records that are newer than status.
-func (s *source) collect(ctx context.Context, name string) (collection, error) {
-	if len(s.files.Filenames) > 0 {
-		logs := collection{}
-		return logs, s.readFiles(name, logs)
-	}
-	for tries := 0; ; tries++ {
-		logs := collection{}
-		if err := s.readCluster(ctx, name, logs); err != nil || tries == 3 || !logs.torn() {
-			return logs, err
-		}
-	}
 }
 
 type collection map[types.NamespacedName]*history
@@ -106,65 +134,96 @@ func (c collection) of(namespace, name string) *history {
 	return c[key]
 }
 
-// torn reports whether a record is ahead of the status that was read before it.
-func (c collection) torn() bool {
-	for _, h := range c {
-		if _, err := h.whole(); errors.Is(err, ledger.ErrStale) {
-			return true
-		}
-	}
-	return false
-}
-
-func (c collection) add(o client.Object) {
-	o.SetManagedFields(nil)
-	switch o := o.(type) {
-	case *v1alpha1.RolloutProgress:
-		c.of(o.Namespace, o.Name).progress = o
-	case *v1alpha1.RolloutRecord:
-		h := c.of(o.Namespace, o.Page.StatefulSet)
-		h.records = append(h.records, *o)
-	}
-}
-
-func (s *source) readCluster(ctx context.Context, name string, logs collection) error {
-	c, namespace, err := s.client()
-	if err != nil {
+// readCluster reads once more, name by name, what does not add up: status and records are read at different moments.
+func (c collection) readCluster(ctx context.Context, from client.Client, in scope) error {
+	if err := c.list(ctx, from, in); err != nil {
 		return err
 	}
-	var progresses v1alpha1.RolloutProgressList
-	var records v1alpha1.RolloutRecordList
-	var here, progress, record []client.ListOption
-	if !s.all {
-		here = append(here, client.InNamespace(namespace))
-	}
-	if name != "" {
-		progress = append(progress, client.MatchingFields{"metadata.name": name})
-		record = append(record, client.MatchingFields{"page.statefulSet": name})
-	}
-	// Status first: what is sealed between the two is then in both, else it would be in neither.
-	if err := c.List(ctx, &progresses, append(progress, here...)...); err != nil {
-		return fmt.Errorf("list RolloutProgresses: %w", err)
-	}
-	if err := c.List(ctx, &records, append(record, here...)...); err != nil {
-		return fmt.Errorf("list RolloutRecords: %w", err)
-	}
-	for i := range progresses.Items {
-		logs.add(withKind(&progresses.Items[i], "RolloutProgress"))
-	}
-	for i := range records.Items {
-		logs.add(withKind(&records.Items[i], "RolloutRecord"))
+	for _, key := range slices.Collect(maps.Keys(c)) {
+		log := c[key]
+		if ledger.Verify(log.Name, log.status(), log.pages()) == nil {
+			continue
+		}
+		delete(c, key)
+		if err := c.list(ctx, from, scope{key.Namespace, key.Name}); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// withKind says what an item of a list is, which the API server does for the list only.
-func withKind(o client.Object, kind string) client.Object {
-	o.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
-	return o
+// list lists without a type, so that a field that this version does not know is seen.
+func (c collection) list(ctx context.Context, from client.Client, in scope) error {
+	for _, of := range []struct{ kind, plural, name string }{
+		// Status first: what is sealed between the two is then in both, else it would be in neither.
+		{"RolloutProgress", "RolloutProgresses", "metadata.name"},
+		{"RolloutRecord", "RolloutRecords", "page.statefulSet"},
+	} {
+		var list unstructured.UnstructuredList
+		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(of.kind + "List"))
+		options := []client.ListOption{client.InNamespace(in.namespace)}
+		if in.name != "" {
+			options = append(options, client.MatchingFields{of.name: in.name})
+		}
+		if err := from.List(ctx, &list, options...); err != nil {
+			return fmt.Errorf("list %s: %w", of.plural, err)
+		}
+		for i := range list.Items {
+			if err := c.add(&list.Items[i], in); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-func (s *source) readFiles(name string, logs collection) error {
+// add adds an object that is part of a log and in scope.
+func (c collection) add(u *unstructured.Unstructured, in scope) error {
+	o, err := typed(u)
+	if err != nil {
+		return err
+	}
+	o.SetManagedFields(nil)
+	switch o := o.(type) {
+	case *v1alpha1.RolloutProgress:
+		if in.has(client.ObjectKeyFromObject(o)) {
+			return c.of(o.Namespace, o.Name).addProgress(o)
+		}
+	case *v1alpha1.RolloutRecord:
+		if in.has(types.NamespacedName{Namespace: o.Namespace, Name: o.Page.StatefulSet}) {
+			return c.of(o.Namespace, o.Page.StatefulSet).addRecord(o)
+		}
+	}
+	return nil
+}
+
+// addProgress keeps the newer one: files may have been written on different days.
+func (h *history) addProgress(o *v1alpha1.RolloutProgress) error {
+	switch was := h.progress; {
+	case was == nil, was.Status.Sequence < o.Status.Sequence:
+		h.progress = o
+	case was.Status.Sequence == o.Status.Sequence && was.Status.Digest != o.Status.Digest:
+		return fmt.Errorf("RolloutProgress %s is there twice, with two digests of transition %d: %s and %s", h, o.Status.Sequence, was.Status.Digest, o.Status.Digest)
+	}
+	return nil
+}
+
+// addRecord leaves out what is there already.
+func (h *history) addRecord(o *v1alpha1.RolloutRecord) error {
+	for _, was := range h.records {
+		switch {
+		case was.Name != o.Name:
+		case equality.Semantic.DeepEqual(was.Page, o.Page):
+			return nil
+		default:
+			return fmt.Errorf("RolloutRecord %s/%s is there twice, and the two are not the same", o.Namespace, o.Name)
+		}
+	}
+	h.records = append(h.records, *o)
+	return nil
+}
+
+func (s *source) readFiles(in scope, logs collection) error {
 	infos, err := resource.NewLocalBuilder().Unstructured().FilenameParam(false, &s.files).Flatten().Do().Infos()
 	if err != nil {
 		return fmt.Errorf("read the files: %w", err)
@@ -172,19 +231,12 @@ func (s *source) readFiles(name string, logs collection) error {
 	found := false
 	for _, info := range infos {
 		u, is := info.Object.(*unstructured.Unstructured)
-		if !is {
-			continue
-		}
-		o, err := typed(u)
-		if err != nil {
-			return fmt.Errorf("%s: %w", info.Source, err)
-		}
-		if o == nil {
+		if !is || !recorded(u) {
 			continue
 		}
 		found = true
-		if record, is := o.(*v1alpha1.RolloutRecord); name == "" || o.GetName() == name || is && record.Page.StatefulSet == name {
-			logs.add(o)
+		if err := logs.add(u, in); err != nil {
+			return fmt.Errorf("%s: %w", info.Source, err)
 		}
 	}
 	if !found {
@@ -193,20 +245,17 @@ func (s *source) readFiles(name string, logs collection) error {
 	return nil
 }
 
-// typed is the object if it is part of a log, nil if it is something else. A field that is not known is an error: left
-// out, it would make the digests wrong.
+// recorded reports whether an object is part of a log.
+func recorded(u *unstructured.Unstructured) bool {
+	return u.GroupVersionKind().GroupVersion() == v1alpha1.GroupVersion && (u.GetKind() == "RolloutProgress" || u.GetKind() == "RolloutRecord")
+}
+
+// typed is an object that is part of a log. A field that is not known is an error: left out, it would make the digests
+// wrong.
 func typed(u *unstructured.Unstructured) (client.Object, error) {
-	if u.GroupVersionKind().GroupVersion() != v1alpha1.GroupVersion {
-		return nil, nil
-	}
-	var o client.Object
-	switch u.GetKind() {
-	case "RolloutProgress":
+	var o client.Object = &v1alpha1.RolloutRecord{}
+	if u.GetKind() == "RolloutProgress" {
 		o = &v1alpha1.RolloutProgress{}
-	case "RolloutRecord":
-		o = &v1alpha1.RolloutRecord{}
-	default:
-		return nil, nil
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(u.Object, o, true); err != nil {
 		return nil, fmt.Errorf("%s %s: %w; was it written by a newer Pawl?", u.GetKind(), u.GetName(), err)
@@ -214,25 +263,30 @@ func typed(u *unstructured.Unstructured) (client.Object, error) {
 	return o, nil
 }
 
-// client of the cluster, and the namespace that the flags or the kubeconfig say.
-func (p *plugin) client() (client.Client, string, error) {
-	namespace, _, err := p.cluster.ToRawKubeConfigLoader().Namespace()
-	if err != nil {
-		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
-	}
+// client of the cluster.
+func (p *plugin) client() (client.Client, error) {
 	config, err := p.cluster.ToRESTConfig()
 	if err != nil {
-		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
-		return nil, "", fmt.Errorf("build the scheme: %w", err)
+		return nil, fmt.Errorf("build the scheme: %w", err)
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, "", fmt.Errorf("connect: %w", err)
+		return nil, fmt.Errorf("connect: %w", err)
 	}
-	return c, namespace, nil
+	return c, nil
+}
+
+// namespace that the flags or the kubeconfig say.
+func (p *plugin) namespace() (string, error) {
+	namespace, _, err := p.cluster.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	return namespace, nil
 }
 
 // explained adds what to do about an error of the API server.
@@ -241,7 +295,7 @@ func explained(err error) error {
 	case meta.IsNoMatchError(err):
 		return fmt.Errorf("%w. Pawl is not installed in this cluster; another one is chosen with --context", err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w. Reading takes the ClusterRole pawl-view, which is part of view", err)
+		return fmt.Errorf("%w. Reading the history takes the ClusterRole pawl-view; to wait takes view, which includes it", err)
 	default:
 		return err
 	}

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"os"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"pawl.dev/pawl/api/v1alpha1"
-	"pawl.dev/pawl/statemachine"
 	"pawl.dev/pawl/statemachine/ledger"
 )
 
@@ -33,7 +30,8 @@ func newVerify(p *plugin) *cobra.Command {
 			"summary of each record have to say what the transitions say. The first fault is told with its place.\n\n" +
 			"The chain alone cannot know that its newest end was cut off, or all of it rewritten. The log of the manager has the\n" +
 			"head of the chain with every transition: with --log, the history has to contain every head that is in it.\n\n" +
-			"Exit code: 0 all is whole, 1 something is not, or cannot be read.",
+			"Exit code: 0 all is whole, 1 something is not, or cannot be read, or there is nothing to verify, 2 nothing was changed,\n" +
+			"but something that is in the log of the manager is not here: lost with a RolloutProgress, or deleted with its records.",
 		Example: "  # All there is\n  kubectl pawl verify -A\n\n" +
 			"  # Against the log of the manager, as a log pipeline kept it\n  kubectl pawl verify -A --log manager.jsonl\n\n" +
 			"  # Without a cluster\n  kubectl pawl verify -f audit.yaml",
@@ -45,80 +43,100 @@ func newVerify(p *plugin) *cobra.Command {
 	return cmd
 }
 
+// exitGone of verify: nothing was changed, but something that the manager logged is not there.
+const exitGone = 2
+
 func (v *verifyCommand) run(ctx context.Context, name string) error {
-	// The manager's log first: a line is written after its transition is stored, so all that it knows is there by then.
-	var kept map[types.NamespacedName][]anchor
-	var err error
-	if v.log != "" {
-		if kept, err = v.anchors(); err != nil {
-			return err
-		}
-	}
-	logs, err := v.read(ctx, name)
+	in, err := v.scope(name)
 	if err != nil {
 		return err
 	}
-	faults := 0
-	for _, log := range logs {
-		said, err := proved(log, kept[log.NamespacedName])
-		if err != nil {
-			faults++
-			fmt.Fprintf(v.Out, "%s/%s: FAULT: %v\n", log.Namespace, log.Name, err)
-			continue
+	// The manager's log first: a line is written after its transition is stored, so all that it knows is there by then.
+	var logged map[types.NamespacedName]*loggedLog
+	if v.log != "" {
+		if logged, err = v.logged(in); err != nil {
+			return err
 		}
-		fmt.Fprintf(v.Out, "%s/%s: %s\n", log.Namespace, log.Name, said)
-		delete(kept, log.NamespacedName)
+	}
+	logs, err := v.read(ctx, in)
+	if err != nil {
+		return err
+	}
+	faults, here := 0, map[types.NamespacedName]bool{}
+	for _, log := range logs {
+		said, err := proved(log, logged[log.NamespacedName])
+		switch {
+		case err != nil:
+			faults++
+			said = "FAULT: " + err.Error()
+		case said == "":
+			said = "empty"
+		default:
+			here[log.NamespacedName] = true
+		}
+		fmt.Fprintf(v.Out, "%s: %s\n", log, said)
 	}
 	if faults > 0 {
 		return fmt.Errorf("%d of %d histories are not what Pawl wrote", faults, len(logs))
 	}
-	if name == "" {
-		v.tellOfLost(logs, kept)
+	if gone := v.tellOfLost(here, logged); gone > 0 {
+		return &answerError{exitGone, fmt.Sprintf("something that the manager logged is not here, of %d of %d histories; all that is here is whole", gone, len(logged))}
+	}
+	if len(here) == 0 {
+		return fmt.Errorf("nothing is recorded of %s: nothing was verified", in)
 	}
 	return nil
 }
 
-// tellOfLost names what the manager wrote of and nothing is left of. That is no fault: records may be deleted once they are
-// old, and a file or a namespace need not hold all.
-func (v *verifyCommand) tellOfLost(logs []*history, kept map[types.NamespacedName][]anchor) {
-	for _, log := range logs {
-		delete(kept, log.NamespacedName)
+// tellOfLost tells what the manager logged and is no longer there, and returns of how many histories that is. It is no
+// fault: a log that was lost began anew, and what is gone may be gone by its age.
+func (v *verifyCommand) tellOfLost(here map[types.NamespacedName]bool, logged map[types.NamespacedName]*loggedLog) int {
+	gone := 0
+	for _, key := range slices.SortedFunc(maps.Keys(logged), func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) }) {
+		l := logged[key]
+		for _, lost := range l.lost {
+			fmt.Fprintf(v.Out, "%s: LOST: %s\n", key, lost)
+		}
+		if !here[key] {
+			fmt.Fprintf(v.Out, "%s: GONE: the manager logged up to %s, and nothing of it is here\n", key, slices.MaxFunc(l.heads, bySequence))
+		}
+		if len(l.lost) > 0 || !here[key] {
+			gone++
+		}
 	}
-	var names []string
-	for key := range kept {
-		names = append(names, key.String())
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(v.Out, "%s: in the log of the manager, and not here\n", name)
-	}
+	return gone
 }
 
-// proved verifies one history and says how much that was.
-func proved(log *history, kept []anchor) (string, error) {
-	if err := ledger.Verify(log.Name, log.status(), log.pages()); err != nil {
-		return "", fmt.Errorf("%w%s", err, firstDifference(log, kept))
+// proved verifies one history and says how much that was; nothing if it is empty.
+func proved(log *history, logged *loggedLog) (string, error) {
+	if logged == nil {
+		logged = &loggedLog{}
 	}
 	pages, err := log.whole()
+	heads := ledger.Heads(pages)
+	if fault := ledger.Verify(log.Name, log.status(), log.pages()); fault != nil {
+		return "", fmt.Errorf("%w%s", fault, logged.firstDifference(heads))
+	}
 	if err != nil {
 		return "", fmt.Errorf("read the history: %w", err)
 	}
 	if len(pages) == 0 {
-		return "empty", nil
+		return "", nil
 	}
-	heads := ledger.Heads(pages)
+	checked, err := logged.in(heads, pages)
+	if err != nil {
+		return "", err
+	}
 	first, newest := pages[0].Transitions[0], newestOf(pages)
-	for _, a := range kept {
-		if err := a.in(heads, first.Sequence, newest, pages); err != nil {
-			return "", err
-		}
-	}
 	said := fmt.Sprintf("whole: transitions %d to %d in %d records", first.Sequence, newest.Sequence, len(log.records))
 	if log.progress != nil {
 		said += " and status"
 	}
-	if len(kept) > 0 {
-		said += fmt.Sprintf(", %d heads of the manager's log", len(kept))
+	switch n := len(logged.heads); {
+	case checked < n:
+		said += fmt.Sprintf(", %d of %d heads of the manager's log: the others are older than all that is here", checked, n)
+	case n > 0:
+		said += fmt.Sprintf(", %d heads of the manager's log", n)
 	}
 	if first.Sequence > 1 {
 		said += fmt.Sprintf("; %d older ones are gone", first.Sequence-1)
@@ -126,94 +144,4 @@ func proved(log *history, kept []anchor) (string, error) {
 	return said + "; head " + heads[newest.Sequence], nil
 }
 
-// firstDifference is the first transition that is not the one that the manager logged: a page has one digest for all of its
-// transitions, and cannot tell.
-func firstDifference(log *history, kept []anchor) string {
-	heads := ledger.Heads(log.pages())
-	differs := int64(0)
-	for _, a := range kept {
-		if digest, there := heads[a.Sequence]; there && digest != a.Digest && (differs == 0 || a.Sequence < differs) {
-			differs = a.Sequence
-		}
-	}
-	if differs == 0 {
-		return ""
-	}
-	return fmt.Sprintf(". By the manager's log the first that differs is transition %d", differs)
-}
-
-func newestOf(pages []v1alpha1.Page) v1alpha1.Transition {
-	transitions := pages[len(pages)-1].Transitions
-	return transitions[len(transitions)-1]
-}
-
-// anchor is the head of a chain as the manager logged it.
-type anchor struct {
-	Sequence  int64  `json:"sequence"`
-	Digest    string `json:"digest"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"statefulset"`
-}
-
-// in proves that the history has this head.
-func (a anchor) in(heads map[int64]string, first int64, newest v1alpha1.Transition, pages []v1alpha1.Page) error {
-	switch digest, there := heads[a.Sequence]; {
-	case a.Sequence < first:
-		return nil // its record is gone by now
-	case digest == a.Digest:
-		return nil
-	case !there:
-		return fmt.Errorf("cut off: the manager logged transition %d, and the history ends at %d (%s)", a.Sequence, newest.Sequence, newest.Time.UTC().Format("2006-01-02 15:04:05Z"))
-	default:
-		return fmt.Errorf("rewritten: at transition %d the manager logged the head %s, and the history has %s%s", a.Sequence, a.Digest, digest, restarted(pages, a.Sequence))
-	}
-}
-
-// restarted says where a history began anew, if that explains why it is another one: the RolloutProgress was deleted, and
-// what was in no record yet went with it.
-func restarted(pages []v1alpha1.Page, sequence int64) string {
-	for _, page := range pages {
-		for _, t := range page.Transitions {
-			if t.Sequence <= sequence && t.Reason == string(statemachine.ReasonLogRestarted) {
-				return fmt.Sprintf(". The RolloutProgress was deleted, or lost, before transition %d (%s); what was in no record went with it",
-					t.Sequence, t.Time.UTC().Format("2006-01-02 15:04:05Z"))
-			}
-		}
-	}
-	return ""
-}
-
-// anchors reads the heads out of the manager's log.
-func (v *verifyCommand) anchors() (map[types.NamespacedName][]anchor, error) {
-	in := io.NopCloser(v.In)
-	if v.log != "-" {
-		f, err := os.Open(v.log)
-		if err != nil {
-			return nil, fmt.Errorf("--log: %w", err)
-		}
-		in = f
-	}
-	defer func() { _ = in.Close() }()
-	found := map[types.NamespacedName][]anchor{}
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 1<<20)
-	n := 0
-	for lines.Scan() {
-		text := lines.Text()
-		at := strings.IndexByte(text, '{') // log pipelines put a time before it
-		var a anchor
-		if at < 0 || json.Unmarshal([]byte(text[at:]), &a) != nil || a.Sequence == 0 || len(a.Digest) != 64 {
-			continue
-		}
-		key := types.NamespacedName{Namespace: a.Namespace, Name: a.Name}
-		found[key] = append(found[key], a)
-		n++
-	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("--log=%s: %w", v.log, err)
-	}
-	if n == 0 {
-		return nil, fmt.Errorf("--log=%s: no line of it is one in which Pawl says that it recorded a transition; it has to be the manager's log with --log-format json", v.log)
-	}
-	return found, nil
-}
+func newestOf(pages []v1alpha1.Page) v1alpha1.Transition { return ledger.Newest(pages[len(pages)-1]) }

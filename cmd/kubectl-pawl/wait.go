@@ -55,7 +55,11 @@ func (w *waitCommand) run(ctx context.Context, name string) error {
 	if w.timeout < 0 {
 		return fmt.Errorf("--timeout=%s: must not be negative", w.timeout)
 	}
-	c, namespace, err := w.client()
+	namespace, err := w.namespace()
+	if err != nil {
+		return err
+	}
+	c, err := w.client()
 	if err != nil {
 		return err
 	}
