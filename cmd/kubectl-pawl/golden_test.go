@@ -17,11 +17,14 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files in testdata anew")
 
-// said is what a command line prints, and its exit code. The clock stands still a minute after the log in testdata ends.
+// now is a minute after the log in testdata ends.
+var now = time.Date(2026, 12, 2, 17, 7, 0, 0, time.UTC)
+
+// said is what a command line prints, and its exit code. The clock stands still.
 func said(t *testing.T, args ...string) (out, err string, code int) {
 	var o, e bytes.Buffer
-	now := func() time.Time { return time.Date(2026, 12, 2, 17, 7, 0, 0, time.UTC) }
-	code = run(context.WithoutCancel(t.Context()), args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &o, ErrOut: &e}, now)
+	clock := func() time.Time { return now }
+	code = run(context.WithoutCancel(t.Context()), args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &o, ErrOut: &e}, clock)
 	return o.String(), e.String(), code
 }
 

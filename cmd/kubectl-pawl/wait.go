@@ -10,10 +10,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"pawl.dev/pawl/api/v1alpha1"
+	"pawl.dev/pawl/statemachine"
 )
 
 // Exit codes of wait beside 0.
@@ -30,6 +33,7 @@ type waitCommand struct {
 	key      types.NamespacedName
 	revision string // what it waits for, once that is known
 	told     string
+	said     string // in what it was stalled at the last look
 }
 
 func newWait(p *plugin) *cobra.Command {
@@ -106,48 +110,107 @@ func (w *waitCommand) look(ctx context.Context, c client.Client) (done bool, err
 	if set.Labels[v1alpha1.ModeLabel] == "" {
 		return false, fmt.Errorf("StatefulSet %s: %w: it has no label %s. Wait with kubectl rollout status", w.key, errUnmanaged, v1alpha1.ModeLabel)
 	}
-	if set.Status.ObservedGeneration != set.Generation {
-		w.tell("the StatefulSet controller has not seen the template yet")
-		return false, nil
-	}
-	if w.revision == "" {
+	if w.revision == "" && !behind(set) { // later generations, Pawl's own among them, do not matter
 		w.revision = set.Status.UpdateRevision
 	}
 	rp := &v1alpha1.RolloutProgress{}
 	if err := c.Get(ctx, w.key, rp); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("read the RolloutProgress: %w", err)
 	}
-	if done, err := w.judge(rp); done || err != nil {
+	if done, err := w.judge(set, rp.Status); done || err != nil {
 		return done, err
 	}
-	if other := set.Status.UpdateRevision; other != w.revision {
+	if other := set.Status.UpdateRevision; w.revision != "" && other != w.revision {
 		return false, &answerError{exitOvertaken, fmt.Sprintf("another change came: %s is no longer the target, %s is", w.revision, other)}
 	}
 	return false, nil
 }
 
-// judge says what a RolloutProgress says of the revision. Just after it was labelled a StatefulSet has no rollout: then
-// all pods were at the stable revision.
-func (w *waitCommand) judge(rp *v1alpha1.RolloutProgress) (done bool, err error) {
-	st := rp.Status
-	known := st.Rollout != nil && st.Rollout.ToRevision == w.revision
-	stalled := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionStalled)
-	switch {
-	case stalled != nil && stalled.Status == "True" && (known || stalled.Reason != st.Reason): // of another rollout, if it only repeats status
-		return false, &answerError{exitBlocked, fmt.Sprintf("Blocked: %s: %s", stalled.Reason, stalled.Message)}
-	case !known && (st.Rollout != nil || st.StableRevision != w.revision):
-		w.tell("Pawl has not seen revision " + w.revision + " yet")
-		return false, nil
-	case !meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionReady):
-		pod := ""
-		if st.Pod != "" {
-			pod = " " + st.Pod
-		}
-		w.tell(fmt.Sprintf("%s %s%s, %s updated: %s", st.State, st.Reason, pod, st.Progress, st.Message))
-		return false, nil
+// behind reports whether the StatefulSet controller has not seen the newest generation yet.
+func behind(set *appsv1.StatefulSet) bool { return set.Status.ObservedGeneration != set.Generation }
+
+// judge says what a status says of the revision. Just after it was labelled a StatefulSet has no rollout: then all pods
+// were at the stable revision. A status may be of another StatefulSet of this name, which was deleted.
+func (w *waitCommand) judge(set *appsv1.StatefulSet, st v1alpha1.RolloutProgressStatus) (done bool, err error) {
+	own := st.StatefulSetUID == string(set.UID)
+	known := own && st.Rollout != nil && st.Rollout.ToRevision == w.revision
+	found := own && st.Rollout == nil && st.StableRevision == w.revision
+	if err := w.stalled(set, st, own, known); err != nil {
+		return false, err
 	}
-	fmt.Fprintf(w.Out, "done: %s\n", st.Message)
-	return true, nil
+	switch {
+	case w.revision == "":
+		w.tell("the StatefulSet controller has not seen the template yet")
+	case !own:
+		w.tell("Pawl has not seen this StatefulSet yet")
+	case !known && !found:
+		w.tell("Pawl has not seen revision " + w.revision + " yet")
+	case !meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionReady):
+		w.tell(w.words(set, st))
+	case found && !allAt(set, w.revision):
+		w.tell(fmt.Sprintf("%d of %d pods are at %s", set.Status.UpdatedReplicas, ptr.Deref(set.Spec.Replicas, 1), w.revision))
+	default:
+		fmt.Fprintf(w.Out, "done: %s\n", st.Message)
+		return true, nil
+	}
+	return false, nil
+}
+
+// stalled is the answer if nothing goes on without help. What is said while another rollout is open is said of that one.
+// What is said of none may be of yesterday: it is believed if it is still so at the next look.
+func (w *waitCommand) stalled(set *appsv1.StatefulSet, st v1alpha1.RolloutProgressStatus, own, known bool) error {
+	said := ""
+	c := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionStalled)
+	if c != nil && c.Status == metav1.ConditionTrue {
+		said = fmt.Sprintf("Blocked: %s: %s", c.Reason, c.Message)
+	}
+	again := said == w.said
+	w.said = said
+	switch {
+	case said == "":
+		return nil
+	case known, c.Reason != st.Reason: // else it repeats the log
+	case !own || !again:
+		return nil
+	case c.Reason == string(statemachine.ReasonStatusStale):
+		if !behind(set) {
+			return nil
+		}
+	case st.Rollout != nil && st.Rollout.Outcome == "":
+		return nil
+	}
+	return &answerError{exitBlocked, said}
+}
+
+// allAt reports whether all pods are at a revision by the word of the StatefulSet controller.
+func allAt(set *appsv1.StatefulSet, revision string) bool {
+	return set.Status.CurrentRevision == revision && set.Status.UpdateRevision == revision && set.Status.UpdatedReplicas == ptr.Deref(set.Spec.Replicas, 1)
+}
+
+// unhurried is how soon a partition that is recorded is written.
+const unhurried = 5 * time.Second
+
+// words are where the rollout stands.
+func (w *waitCommand) words(set *appsv1.StatefulSet, st v1alpha1.RolloutProgressStatus) string {
+	pod := ""
+	if st.Pod != "" {
+		pod = " " + st.Pod
+	}
+	said := fmt.Sprintf("%s %s%s, %s updated: %s", st.State, st.Reason, pod, st.Progress, st.Message)
+	enforced := set.Labels[v1alpha1.ModeLabel] == string(v1alpha1.ModeEnforce)
+	if enforced && st.Partition != nil && *st.Partition != effective(set) && w.now().Sub(st.Since.Time) > unhurried {
+		said += fmt.Sprintf(" Partition %d is recorded and not written: look at the events of the StatefulSet for what refuses it.", *st.Partition)
+	}
+	return said
+}
+
+// effective is the partition as status has it: parked means that all pods are held back.
+func effective(set *appsv1.StatefulSet) int32 {
+	partition := int32(0)
+	if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
+		partition = ptr.Deref(rolling.Partition, 0)
+	}
+	return min(partition, ptr.Deref(set.Spec.Replicas, 1))
 }
 
 // tell prints what is new.
