@@ -28,27 +28,34 @@ import (
 type Retention struct {
 	Live       client.Reader // whole lists are read once a day, and not cached for it
 	Client     client.Client
-	Clock      clock.PassiveClock
+	Clock      clock.Clock
 	Log        logr.Logger
 	Keep       time.Duration
 	Namespaces []string // to look in; empty is all
 }
 
-// retentionCheck is how often to look: the time to keep is in days.
-const retentionCheck = 24 * time.Hour
+// How often to look: the time to keep is in days. What went wrong is tried again long before the next day.
+const (
+	retentionCheck = 24 * time.Hour
+	retentionRetry = 10 * time.Minute
+)
 
 // Start looks at the start and daily, until ctx ends.
 func (r *Retention) Start(ctx context.Context) error {
 	for {
-		if n, err := r.Sweep(ctx); err != nil {
-			r.Log.Error(err, "old RolloutRecords are kept until the next day")
-		} else if n > 0 {
+		next := retentionCheck
+		n, err := r.Sweep(ctx)
+		if n > 0 {
 			r.Log.Info("deleted RolloutRecords that are older than they are kept", "records", n, "days", int(r.Keep.Hours()/24))
+		}
+		if err != nil && ctx.Err() == nil {
+			next = retentionRetry
+			r.Log.Error(err, "some old RolloutRecords are still there, will try again", "after", next.String())
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(retentionCheck):
+		case <-r.Clock.After(next):
 		}
 	}
 }
@@ -76,6 +83,9 @@ func (r *Retention) Sweep(ctx context.Context) (deleted int, err error) {
 		sheets, err := r.sheets(ctx, namespace)
 		faults = append(faults, err)
 		for key, list := range sheets {
+			if ctx.Err() != nil {
+				return deleted, ctx.Err() //nolint:wrapcheck // says it all
+			}
 			n, err := r.sweep(ctx, key, list)
 			deleted += n
 			faults = append(faults, err)
@@ -140,6 +150,7 @@ func (r *Retention) sweep(ctx context.Context, key types.NamespacedName, list []
 		if err := r.Client.Delete(ctx, record, client.Preconditions{UID: &s.uid}); client.IgnoreNotFound(err) != nil {
 			return deleted, fmt.Errorf("delete the RolloutRecord %s/%s: %w", key.Namespace, s.name, err)
 		}
+		r.Log.Info("deleted a RolloutRecord", logNamespace, key.Namespace, logStatefulSet, key.Name, "record", s.name, "ended", s.ended.UTC().Format(time.RFC3339))
 		deleted++
 	}
 	return deleted, nil

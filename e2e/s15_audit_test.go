@@ -126,6 +126,9 @@ func TestS15Retention(t *testing.T) {
 		s.Expect(s.recordsOf("young")).To(HaveLen(1), "89 days are not 90")
 		s.Expect(s.pawl(0, "verify", name)).To(ContainSubstring("; 1 older ones are gone"))
 		s.Expect(s.manager.lines("deleted RolloutRecords")).To(HaveLen(1), "the manager says so")
+		s.Expect(s.manager.lines("deleted a RolloutRecord")).To(ContainElements(
+			ContainSubstring(`"record":"`+ledger.RecordName(name, 1)+`"`), ContainSubstring(`"record":"`+ledger.RecordName("gone", 1)+`"`),
+		), "and of each")
 	})
 }
 
