@@ -43,6 +43,30 @@ func TestWaitingTooEarly(t *testing.T) {
 	})
 }
 
+// Created again from the same template while no manager runs: the revision is that of yesterday, and so is the status, which
+// speaks of the StatefulSet that is gone.
+func TestWaitingRecreated(t *testing.T) {
+	tell(t, "waiting-recreated", func(s *story) {
+		s.create("1")
+		s.parkedNow()
+		s.stopManager(syscall.SIGTERM)
+		s.recreate("1")
+		s.target()
+		s.Expect(s.kubectl("wait", "rp/"+name, "--for=condition=Ready", "--timeout=30s")).
+			To(Equal("rolloutprogress.pawl.dev/db condition met\n"), "of the StatefulSet before")
+		code, said := s.waitByScript(3 * time.Second)
+		s.Expect(said).To(ContainSubstring("time is up: Done Completed"))
+		s.Expect(code).To(Equal(2))
+		s.Expect(s.pawl(2, "wait", name, "--timeout", "3s")).To(ContainSubstring("Pawl has not seen this StatefulSet yet"))
+		s.startManager()
+		code, said = s.waitByScript(patience)
+		s.Expect(said).To(HavePrefix("complete: "))
+		s.Expect(code).To(BeZero())
+		s.waitedFor(0, "done: ")
+		s.complete("1")
+	})
+}
+
 // Right after each kind of change: success only when the rollout is complete, and failure with a reason in bounded time.
 func TestWaitingRightly(t *testing.T) {
 	tell(t, "waiting-rightly", func(s *story) {
@@ -65,7 +89,7 @@ func TestWaitingRightly(t *testing.T) {
 		s.setImageByKubectl("bad")
 		code, said = s.waitByScript(patience)
 		s.Expect(said).To(MatchRegexp(`^Blocked: (ErrImagePull|ImagePullBackOff): db-2 .*mysqld`), "which pod, and why")
-		s.Expect(code).To(Equal(1))
+		s.Expect(code).To(Equal(3))
 		s.setImageByKubectl("3")
 		code, said = s.waitByScript(patience)
 		s.Expect(said).To(HavePrefix("complete: All 3 pods run the stable revision"), "Blocked was yesterday's")
@@ -93,7 +117,7 @@ func TestWaitingOvertaken(t *testing.T) {
 		s.setImageByKubectl("3")
 		s.Eventually(done, patience).Should(BeClosed(), "waiting for the script")
 		s.Expect(said).To(ContainSubstring("another change came: " + second + " is no longer the target"))
-		s.Expect(code).To(Equal(3))
+		s.Expect(code).To(Equal(4))
 		s.pause(false)
 		s.waitFor("the rollout to complete", rolloutDone(3))
 	})
