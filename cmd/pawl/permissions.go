@@ -37,6 +37,7 @@ const (
 
 	withoutBudgets  = "StatefulSets take no step, unless their RolloutPolicy has disruptionBudgets: Ignore"
 	withoutPolicies = "no RolloutPolicy is in effect, and StatefulSets that name one take no step"
+	withoutDeletion = "RolloutRecords are kept for ever, whatever --retention-days is"
 
 	withoutReviews = "nobody can read /metrics, but for --metrics-secure=false"
 )
@@ -61,7 +62,7 @@ var permissions = []permission{
 	{verb: "list", group: "pawl.dev", resource: "rolloutrecords"},
 	{verb: "create", group: "pawl.dev", resource: "rolloutrecords"},
 	{verb: "list", group: "apps", resource: "controllerrevisions"},
-	{verb: "delete", group: "pawl.dev", resource: "rolloutrecords", without: "RolloutRecords are kept for ever, whatever --retention-days is"},
+	{verb: "delete", group: "pawl.dev", resource: "rolloutrecords", without: withoutDeletion},
 	{verb: "delete", resource: "pods", without: "a dead pod that the StatefulSet controller leaves alone is not replaced"},
 	{
 		verb: "patch", group: "apps", resource: "statefulsets", sub: "status",
@@ -96,11 +97,23 @@ var permissions = []permission{
 // clusterWide are the resources that are in no namespace.
 var clusterWide = []string{"nodes", "rolloutpolicies", "tokenreviews", "subjectaccessreviews"}
 
+// neededBy reports whether the flags leave something to do with it.
+func (p permission) neededBy(o options) bool {
+	switch p.without {
+	case withoutReviews:
+		return o.metricsSecure && o.metrics != "0"
+	case withoutDeletion:
+		return o.retentionDays > 0
+	default:
+		return true
+	}
+}
+
 // wanted are the permissions to ask for, as the flags have it.
 func wanted(o options) []permission {
 	all := make([]permission, 0, len(permissions)+2)
 	for _, p := range permissions {
-		if p.without == withoutReviews && (!o.metricsSecure || o.metrics == "0") {
+		if !p.neededBy(o) {
 			continue
 		}
 		if len(o.namespaces) == 0 || p.where != "" || slices.Contains(clusterWide, p.resource) {

@@ -41,3 +41,13 @@ func TestEveryPermissionIsGranted(t *testing.T) {
 		g.Expect(found).To(BeTrue(), p.String())
 	}
 }
+
+// Whoever keeps all records need not grant their deletion.
+func TestDeletionIsAskedForToDelete(t *testing.T) {
+	g := NewWithT(t)
+	deletes := func(days int) bool {
+		return slices.ContainsFunc(wanted(options{retentionDays: days}), func(p permission) bool { return p.verb == "delete" && p.resource == "rolloutrecords" })
+	}
+	g.Expect(deletes(90)).To(BeTrue())
+	g.Expect(deletes(0)).To(BeFalse())
+}
