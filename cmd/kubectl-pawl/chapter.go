@@ -16,7 +16,10 @@ type chapter struct {
 	rollout     *v1alpha1.Rollout // nil between rollouts
 	transitions []v1alpha1.Transition
 	pages       []v1alpha1.Page
-	newest      bool // nothing came after it, and there is a status that says so
+
+	before, after []v1alpha1.Page // what happened between it and other rollouts
+
+	newest bool // nothing came after it, and there is a status that says so
 }
 
 // chapters puts the pages of a rollout that took several together. A log without a status does not go on.

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/utils/ptr"
+
+	"pawl.dev/pawl/api/v1alpha1"
 )
 
 type historyCommand struct {
@@ -175,19 +177,27 @@ func (h *historyCommand) objects(logs []*history) error {
 	return nil
 }
 
-// find returns the rollout that was asked for.
+// find returns the rollout that was asked for, with what happened since the one before; the newest also with what happened
+// after it.
 func (h *historyCommand) find(log *history) (*chapter, error) {
 	var numbers []int64
 	var found *chapter
+	var between []v1alpha1.Page
 	all := h.chaptersOf(log)
 	for i := range all {
 		if all[i].rollout == nil {
+			between = append(between, all[i].pages...)
 			continue
 		}
 		numbers = append(numbers, all[i].rollout.Number)
 		if all[i].rollout.Number == h.rollout || h.rollout == -1 {
 			found = &all[i]
+			found.before = between
 		}
+		between = nil
+	}
+	if found != nil && found.rollout.Number == numbers[len(numbers)-1] {
+		found.after = between
 	}
 	switch {
 	case found != nil:

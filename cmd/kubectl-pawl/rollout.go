@@ -69,9 +69,14 @@ func (h *historyCommand) transitions(c *chapter) error {
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "#\tTIME (UTC)\tAFTER\tEVENT\tREASON\tPOD\tSTATE")
-	began := c.transitions[0].Time.Time
+	pages := slices.Concat(c.before, c.pages, c.after)
+	var all []v1alpha1.Transition
+	for _, page := range pages {
+		all = append(all, page.Transitions...)
+	}
+	began := all[0].Time.Time
 	before := began
-	for _, t := range c.transitions {
+	for _, t := range all {
 		at := t.Time.UTC().Format("15:04:05")
 		if days := int(t.Time.UTC().Truncate(24*time.Hour).Sub(began.UTC().Truncate(24*time.Hour)).Hours() / 24); days > 0 {
 			at += fmt.Sprintf(" +%dd", days)
@@ -84,8 +89,8 @@ func (h *historyCommand) transitions(c *chapter) error {
 	}
 	lines := strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n")
 	fmt.Fprintln(h.Out, strings.TrimRight(lines[0], " "))
-	heads := ledger.Heads(c.pages)
-	for i, t := range c.transitions {
+	heads := ledger.Heads(pages)
+	for i, t := range all {
 		fmt.Fprintln(h.Out, strings.TrimRight(lines[i+1], " "))
 		for _, d := range details(t) {
 			wrapped(h.Out, d)
