@@ -45,6 +45,10 @@ func (r request) changes() bool {
 
 // change is what a merge patch of a StatefulSet changes, as far as Pawl changes it; nothing of a patch in another form.
 type change struct {
+	Metadata struct {
+		UID             string `json:"uid"`
+		ResourceVersion string `json:"resourceVersion"`
+	} `json:"metadata"`
 	Spec struct {
 		UpdateStrategy struct {
 			RollingUpdate struct {
@@ -63,6 +67,27 @@ func (r request) change() change {
 		return change{}
 	}
 	return c
+}
+
+// known reports whether a write by Pawl has a form that is matched with the log, or one that there is nothing to match of. What
+// has another form would pass unseen: another verb, a patch of another kind, a field beside the one.
+func (r request) known() bool {
+	var c change
+	decoder := json.NewDecoder(bytes.NewReader(r.RequestObject))
+	decoder.DisallowUnknownFields()
+	guarded := decoder.Decode(&c) == nil && c.Metadata.UID != "" && c.Metadata.ResourceVersion != ""
+	partition, revision := c.Spec.UpdateStrategy.RollingUpdate.Partition != nil, c.Status.CurrentRevision != ""
+	switch strings.TrimSuffix(r.Verb+" "+r.ObjectRef.Resource+"/"+r.ObjectRef.Subresource, "/") {
+	case "create rolloutprogresses", "patch rolloutprogresses", "update rolloutprogresses/status",
+		"create rolloutrecords", "delete rolloutrecords", "delete pods":
+		return true
+	case "patch statefulsets":
+		return guarded && partition && !revision
+	case "patch statefulsets/status":
+		return guarded && revision && !partition
+	default:
+		return false
+	}
 }
 
 // refused reports whether the request came to nothing.

@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -151,4 +153,32 @@ func TestTheLogIsHeldAgainstWhatWasSeen(t *testing.T) {
 	another := record(3, 3)
 	another.Type, another.Reason = "Adopted", "Recreated"
 	g.Expect(promisedWrites([]pawlv1alpha1.Transition{record(3, 2), another})).To(Equal([]string{"3>2"}), "the partition of another StatefulSet proves nothing")
+}
+
+// A write in a form that is not matched with the log is not overlooked.
+func TestUnknownWritesAreSeen(t *testing.T) {
+	const guard = `"metadata":{"uid":"u","resourceVersion":"7"}`
+	for _, c := range []struct {
+		what, body string
+		known      bool
+	}{
+		{"patch statefulsets", `{` + guard + `,"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}}}}`, true},
+		{"patch statefulsets/status", `{` + guard + `,"status":{"currentRevision":"db-1"}}`, true},
+		{"delete pods", ``, true},
+		{"update rolloutprogresses/status", ``, true},
+		{"patch statefulsets", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}}}}`, false},
+		{"patch statefulsets", `{` + guard + `,"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}},"replicas":4}}`, false},
+		{"patch statefulsets", `[{"op":"replace","path":"/spec/updateStrategy/rollingUpdate/partition","value":2}]`, false},
+		{"patch statefulsets", `{` + guard + `,"status":{"currentRevision":"db-1"}}`, false},
+		{"update statefulsets", `{` + guard + `,"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}}}}`, false},
+		{"delete statefulsets", ``, false},
+		{"deletecollection pods", ``, false},
+		{"create pods/eviction", ``, false},
+	} {
+		var r request
+		r.RequestObject = json.RawMessage(c.body)
+		r.Verb, r.ObjectRef.Resource, _ = strings.Cut(c.what, " ")
+		r.ObjectRef.Resource, r.ObjectRef.Subresource, _ = strings.Cut(r.ObjectRef.Resource, "/")
+		NewWithT(t).Expect(r.known()).To(Equal(c.known), "%s %s", c.what, c.body)
+	}
 }

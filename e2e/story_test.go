@@ -196,6 +196,9 @@ func (s *story) actsAreRecorded() {
 			s.Expect(recorded[what+" "+one]).To(BeNumerically(">=", 0), "Pawl did %s %s without a record", what, one)
 		}
 	}
+	for _, r := range s.byManagers() {
+		s.Expect(r.known()).To(BeTrue(), "Pawl wrote in a form that is matched with nothing: %+v %s", r, r.RequestObject)
+	}
 	acts("delete", s.deletions())
 	acts("restore", s.revisionsRestored())
 }
