@@ -55,7 +55,7 @@ func (s *story) monitored() *monitoring {
 	dir := s.t.TempDir()
 	w.start("prometheus", filepath.Join(lab.bin, "prometheus"), "--config.file", w.writePrometheus(dir, w.startAlertmanager(dir, receiver.URL)),
 		"--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", w.prometheus, "--log.level", "warn")
-	s.Eventually(func() []sample { return w.query(`up{job="pawl"} == 1`) }, patience, 200*time.Millisecond).Should(HaveLen(1), "waiting for Prometheus to scrape")
+	s.Eventually(func() ([]sample, error) { return w.ask(`up{job="pawl"} == 1`) }, patience, 200*time.Millisecond).Should(HaveLen(1), "waiting for Prometheus to scrape")
 	return w
 }
 
@@ -248,14 +248,15 @@ func (w *monitoring) waitForPage(name, status string) (page alert) {
 	return page
 }
 
-// waitForAlert waits until Prometheus has an alert in this state; empty is none.
+// waitForAlert waits until Prometheus has an alert in this state; empty is none, and that Prometheus says so.
 func (w *monitoring) waitForAlert(name, state string) {
 	w.t.Helper()
-	w.Eventually(func() string {
-		if found := w.query(fmt.Sprintf("ALERTS{alertname=%q}", name)); len(found) > 0 {
-			return found[0].Metric["alertstate"]
+	w.Eventually(func() (string, error) {
+		found, err := w.ask(fmt.Sprintf("ALERTS{alertname=%q}", name))
+		if err != nil || len(found) == 0 {
+			return "", err
 		}
-		return ""
+		return found[0].Metric["alertstate"], nil
 	}, 2*patience, 200*time.Millisecond).Should(Equal(state), "waiting for %s to be %s", name, state)
 }
 
@@ -265,22 +266,36 @@ type sample struct {
 	Value  [2]any            `json:"value"`
 }
 
-// query asks Prometheus; while it does not answer there is nothing.
+// query asks Prometheus, which has to answer.
 func (w *monitoring) query(expression string) []sample {
+	w.t.Helper()
+	found, err := w.ask(expression)
+	w.Expect(err).NotTo(HaveOccurred())
+	return found
+}
+
+// ask asks Prometheus; no answer is not the same as an answer that has nothing in it.
+func (w *monitoring) ask(expression string) ([]sample, error) {
 	response, err := http.Get("http://" + w.prometheus + "/api/v1/query?query=" + url.QueryEscape(expression))
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("ask Prometheus: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("read the answer of Prometheus: %w", err)
 	}
-	answer, err := decode[struct{ Data struct{ Result []sample } }](body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		w.t.Logf("Prometheus answers %s: %s", response.Status, body)
+	answer, err := decode[struct {
+		Status string
+		Data   struct{ Result []sample }
+	}](body)
+	if err != nil {
+		return nil, fmt.Errorf("read the answer to %s: %w", expression, err)
 	}
-	return answer.Data.Result
+	if answer.Status != "success" {
+		return nil, fmt.Errorf("query %s: %s: %s", expression, response.Status, body)
+	}
+	return answer.Data.Result, nil
 }
 
 // scrape reads the metrics of the manager with a token and returns the status code; 0 is no answer.
