@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,10 +30,15 @@ func TestBadInputOnDelete(t *testing.T) {
 		s.Expect(s.progress().Status.Message).To(ContainSubstring("RollingUpdate"))
 		s.Expect(s.set().Spec.UpdateStrategy.Type).To(Equal(appsv1.OnDeleteStatefulSetStrategyType), "left alone")
 		s.Expect(s.uids(0, 1, 2)).To(Equal(kept))
-		s.edit(func(set *appsv1.StatefulSet) {
-			set.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType}
-		})
+
+		// The way back of the runbook, with no manager to hurry: it releases no pod.
+		s.stopManager(syscall.SIGTERM)
+		s.follows("UnsupportedStrategy", 0)
+		s.target() // until the StatefulSet controller has seen it
+		s.stays(parked, "parked in the same write")
+		s.startManager()
 		s.waitFor("the rollout", rolloutDone(2))
+		s.Expect(s.judge().endings).To(Equal([]int{2, 1, 0}))
 	})
 }
 
@@ -109,10 +115,7 @@ func TestBadInputMadeByHand(t *testing.T) {
 func TestBadInputDamagedLog(t *testing.T) {
 	tell(t, "bad-damaged-log", func(s *story) {
 		s.create("1")
-		rp := s.progress()
-		before := rp.DeepCopy()
-		rp.Status.Transitions[0].Message = "someone was here"
-		s.Expect(lab.alice.Status().Patch(s.t.Context(), rp, client.MergeFrom(before))).To(Succeed())
+		s.damage()
 		s.Eventually(func() string {
 			c := apimeta.FindStatusCondition(s.progress().Status.Conditions, "Stalled")
 			if c == nil || c.Status != metav1.ConditionTrue {
@@ -124,12 +127,20 @@ func TestBadInputDamagedLog(t *testing.T) {
 
 		s.setImage("2")
 		s.Consistently(func() int32 { return partition(s.set()) }, 3*time.Second, 100*time.Millisecond).Should(BeEquivalentTo(parked), "no step on a log that does not fold")
-		s.logLost = true
 		s.Expect(lab.alice.Delete(s.t.Context(), s.progress())).To(Succeed())
 		s.waitFor("the rollout after the remedy", rolloutDone(2))
 		s.Expect(s.judge().endings).To(Equal([]int{2, 1, 0}))
 		s.Expect(s.events()).To(ContainElement(HaveField("Reason", "LogRestarted")), "the log says that it began again")
 	})
+}
+
+// damage edits the log behind Pawl's back.
+func (s *story) damage() {
+	rp := s.progress()
+	before := rp.DeepCopy()
+	rp.Status.Transitions[0].Message = "someone was here"
+	s.Expect(lab.alice.Status().Patch(s.t.Context(), rp, client.MergeFrom(before))).To(Succeed())
+	s.logLost = true
 }
 
 // Observe: everything is reported, nothing is written.

@@ -36,7 +36,7 @@ func TestS14Blocked(t *testing.T) {
 
 		shown, blocked := w.asked(), time.Now()
 
-		s.runs(runbook(s, page.Labels["reason"], "What to do"))
+		s.follows(page.Labels["reason"])
 		s.waitFor("the rollback", done("RolledBack"))
 		w.waitForPage("RolloutBlocked", "resolved")
 		for query, points := range w.asked() {

@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -18,7 +21,7 @@ import (
 // Each runbook is followed from Blocked to Done: what it says to look at is there, and what it says to do is enough.
 func TestS14Runbooks(t *testing.T) {
 	t.Parallel()
-	for i, c := range slices.Concat(troublesOfPods(), troublesOfKubelets(), troublesAround(), troublesOfControllers()) {
+	for i, c := range troubles() {
 		if half && i%2 == 1 {
 			continue // make stories follows all of them
 		}
@@ -28,7 +31,7 @@ func TestS14Runbooks(t *testing.T) {
 			if c.bare {
 				tell = tellWithoutAdmission
 			}
-			tell(t, "s14-runbook-"+strings.ToLower(strings.Fields(c.reason)[0]), func(s *story) {
+			tell(t, "s14-runbook-"+strings.ToLower(c.reason), func(s *story) {
 				s.deadline = "30s"
 				s.runAs(pawlAccount)
 				if c.create == nil {
@@ -36,19 +39,35 @@ func TestS14Runbooks(t *testing.T) {
 				} else {
 					c.create(s)
 				}
-				heal := c.cause(s)
-				reason := s.troubled(c.reason)
-				s.looks(reason)
-				if heal != nil {
-					heal()
-				} else {
-					s.follows(reason)
+				beside := c.cause(s)
+				s.troubled(c.reason)
+				s.looks(c.page())
+				if beside.before != nil {
+					beside.before()
+				}
+				s.follows(c.page(), c.parts...)
+				if beside.after != nil {
+					beside.after()
 				}
 				s.recovers()
-				s.runs(runbook(s, reason, "How to make sure"))
+				s.runs(runbook(s, c.page(), "How to make sure"))
 			})
 		})
 	}
+}
+
+func troubles() []trouble {
+	return slices.Concat(troublesOfPods(), troublesOfKubelets(), troublesAround(), troublesOfControllers())
+}
+
+// partsOf are these commands of a page, or all of them.
+func partsOf(g Gomega, page string, parts []int) []int {
+	if len(parts) == 0 {
+		for i := range runbook(g, page, "What to do") {
+			parts = append(parts, i)
+		}
+	}
+	return parts
 }
 
 // The alert that asks for patience: for an hour nothing got on, and nothing is Blocked. What it says to look at is there,
@@ -60,18 +79,20 @@ func TestS14WaitingTooLong(t *testing.T) {
 		s.setImage("2")
 		s.waitFor("the pod in the way", state("Waiting", "NotReady", podName(0)))
 		s.looks("RolloutWaitingTooLong")
-		s.follows("RolloutWaitingTooLong")
+		s.follows("RolloutWaitingTooLong", 0)
 		s.waitFor("the hold", state("Waiting", "Paused", ""))
-		s.pause(false)
 		s.fate(0, "ready")
+		s.follows("RolloutWaitingTooLong", 1)
 		s.waitFor("the rollout to complete", rolloutDone(2))
 	})
 }
 
-// The manager is gone: its runbook shows so, and that the lease is no longer renewed. Started again it goes on.
+// The manager is gone: its runbook shows so, and that the lease is no longer renewed. Started again it goes on. What to do
+// for one that cannot begin is done in TestBadEnvironment.
 func TestS14ManagerDown(t *testing.T) {
 	tellWithAdmission(t, "s14-manager-down", func(s *story) {
 		s.elect()
+		s.deployed()
 		w := s.monitored()
 		s.create("1")
 		alive := runbook(s, "RolloutWaitingTooLong", "")[0]
@@ -118,23 +139,26 @@ func (s *story) elect() {
 	s.runAs(s.account)
 }
 
-// troubled waits for one of these reasons, which stand for each other, and returns the one that an alert would show. Of
-// a log that is damaged, and of a mode that means nothing, the condition Stalled tells.
-func (s *story) troubled(reasons string) (shown string) {
+// deployed has the Deployment of the manager there, as it is shipped. Nothing runs in its pods; the manager is that of
+// the story.
+func (s *story) deployed() {
+	s.Expect(lab.apply(s.t.Context(), "../config/manager")).To(Succeed())
+	s.t.Cleanup(func() {
+		_ = lab.admin.Delete(context.Background(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: pawlNamespace, Name: pawlAccount}})
+	})
+}
+
+// troubled waits for a reason as an alert would show it. Of a log that is damaged, and of a mode that means nothing, the
+// condition Stalled tells.
+func (s *story) troubled(reason string) {
 	s.t.Helper()
-	s.Eventually(func() bool {
-		st := s.progress().Status
-		stalled := apimeta.FindStatusCondition(st.Conditions, "Stalled")
+	s.Eventually(func() string {
+		stalled := apimeta.FindStatusCondition(s.progress().Status.Conditions, "Stalled")
 		if stalled == nil || stalled.Status != metav1.ConditionTrue {
-			return false
+			return ""
 		}
-		shown = stalled.Reason
-		return slices.Contains(strings.Fields(reasons), shown)
-	}, 3*patience, tick).Should(BeTrue(), "waiting for %s", reasons)
-	if shown == "LogDamaged" {
-		return "LedgerBroken" // the name of its alert
-	}
-	return shown
+		return stalled.Reason
+	}, 3*patience, tick).Should(Equal(reason), "waiting for the trouble")
 }
 
 // runbook is the commands of one section of a runbook; of what stands before the first one if it has no name.
@@ -170,30 +194,44 @@ func commands(g Gomega, page, section string) []string {
 	return scripts
 }
 
-// looks: every command that shows the cause works, but for those about what nobody plays on the lab: the logs of
-// containers, and the lease of kube-controller-manager, which is alone there.
-func (s *story) looks(reason string) {
+// looks: every command that shows the cause has something to show, but for those about what nobody plays on the lab: the
+// logs of containers, and the lease of kube-controller-manager, which is alone there.
+func (s *story) looks(page string) {
 	s.t.Helper()
-	for _, script := range runbook(s, reason, "How to look") {
+	for _, script := range runbook(s, page, "How to look") {
 		for line := range strings.SplitSeq(script, "\n") {
 			if !strings.HasPrefix(line, "kubectl logs ") && !strings.Contains(line, "lease kube-controller-manager") {
-				s.runs([]string{line})
+				s.Expect(s.runs([]string{line})).To(And(MatchRegexp(`\S`), Not(ContainSubstring("No resources found"))), "%s shows nothing", line)
 			}
 		}
 	}
 }
 
-// follows does what the runbook says to do.
-func (s *story) follows(reason string) {
+// follows does what the runbook says to do: all of it, or some of its commands where they are for different cases.
+func (s *story) follows(page string, parts ...int) {
 	s.t.Helper()
-	s.runs(runbook(s, reason, "What to do"))
+	scripts := runbook(s, page, "What to do")
+	for _, i := range partsOf(s, page, parts) {
+		s.runs(scripts[i : i+1])
+	}
 }
 
-// runs runs the commands of a runbook as they stand, with the labels of the alert.
-func (s *story) runs(scripts []string) {
+// fills sets a variable that a runbook leaves to the person who follows it.
+func (s *story) fills(variable, value string) { s.filled = append(s.filled, variable+"="+value) }
+
+// runs runs the commands of a runbook as they stand, in a checkout, with the labels of the alert and what a person filled
+// in. What nobody filled in is an error.
+func (s *story) runs(scripts []string) (said string) {
 	s.t.Helper()
+	dir := s.t.TempDir()
+	config, err := filepath.Abs("../config")
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(os.Symlink(config, filepath.Join(dir, "config"))).To(Succeed())
 	for _, script := range scripts {
-		code, said := s.waitAs("set -e\nPOD="+s.progress().Status.Pod+"\n"+script, time.Minute)
-		s.Expect(code).To(BeZero(), "%s\n%s", script, said)
+		env := append([]string{"NAME=" + name, "NAMESPACE=" + s.namespace, "POD=" + s.progress().Status.Pod}, s.filled...)
+		code, printed := lab.sh(s.t.Context(), dir, "set -eu\n"+script, time.Minute, env...)
+		s.Expect(code).To(BeZero(), "%s\n%s", script, printed)
+		said += printed
 	}
+	return said
 }

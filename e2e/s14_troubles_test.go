@@ -2,50 +2,63 @@ package e2e
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"time"
 
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 // trouble is how a reason comes about on the lab, for TestS14Runbooks.
 type trouble struct {
-	reason string // as it is shown; several stand for each other
+	reason string // as it is shown
 	create func(*story)
-	bare   bool // the admission policies do not let it happen
+	bare   bool  // the admission policies do not let it happen
+	parts  []int // the commands under "What to do" that are for this case; all of them if empty
 
-	// cause returns what heals it where that is more than the commands of the runbook, nil where they are enough.
-	cause func(*story) (heal func())
+	cause func(*story) beside
+}
+
+// beside is what others do while a person follows the runbook, before its commands or after; mostly nothing.
+type beside struct{ before, after func() }
+
+// page is the name of the runbook.
+func (c trouble) page() string {
+	if c.reason == "LogDamaged" {
+		return "LedgerBroken" // the name of its alert
+	}
+	return c.reason
 }
 
 // by is a cause that the commands of the runbook heal.
-func by(cause func(*story)) func(*story) func() {
-	return func(s *story) func() {
+func by(cause func(*story)) func(*story) beside {
+	return func(s *story) beside {
 		cause(s)
-		return nil
+		return beside{}
 	}
 }
 
-func images(tag string) func(*story) func() { return by(func(s *story) { s.setImage(tag) }) }
+func images(tag string) func(*story) beside { return by(func(s *story) { s.setImage(tag) }) }
 
-func edits(change func(*appsv1.StatefulSet)) func(*story) func() {
+func edits(change func(*appsv1.StatefulSet)) func(*story) beside {
 	return by(func(s *story) { s.edit(change) })
 }
 
-func specs(change func(*corev1.PodSpec)) func(*story) func() {
+func specs(change func(*corev1.PodSpec)) func(*story) beside {
 	return edits(func(set *appsv1.StatefulSet) { change(&set.Spec.Template.Spec) })
 }
 
 // troublesOfPods come of the template, and a revert heals most of them.
 func troublesOfPods() []trouble {
 	return []trouble{
-		{reason: "ErrImagePull ImagePullBackOff", cause: images("bad")},
-		{reason: "CrashLoopBackOff RestartLoop", cause: images("crash")},
 		{reason: "NotReady", cause: images("never")},
 		{reason: "VolumeNotReady", cause: images("creating")},
 		{reason: "Unschedulable", cause: specs(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"no": "such"} })},
@@ -61,16 +74,19 @@ func troublesOfPods() []trouble {
 			s.quota("350m")
 			s.edit(cpu("200m"))
 		})},
-		{reason: "UnsupportedStrategy", cause: edits(func(set *appsv1.StatefulSet) {
-			set.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
+		// With a new template, and nothing but the command to hold the pods back.
+		{reason: "UnsupportedStrategy", bare: true, parts: []int{0}, cause: edits(func(set *appsv1.StatefulSet) {
+			onDelete(set)
+			set.Spec.Template.Spec.Containers[0].Image = image("2")
 		})},
-		{reason: "PVCMissing", cause: func(s *story) func() {
-			s.edit(mounts("shared"))
-			return func() { s.runs(runbook(s, "PVCMissing", "What to do")[1:]) } // not a claim of the StatefulSet itself
-		}},
+		{reason: "UnsupportedStrategy", parts: []int{1}, cause: edits(onDelete)},
+		{reason: "PVCMissing", create: withVolumes, cause: edits(mounts("shared"))},
 		{reason: "PVCPending", cause: by(func(s *story) {
+			class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}, Provisioner: "stories.pawl.dev/nobody"}
+			s.Expect(lab.admin.Create(s.t.Context(), class)).To(Succeed())
+			s.t.Cleanup(func() { _ = lab.admin.Delete(context.Background(), class) })
 			pvc := claim("shared", "1Gi")
-			pvc.Namespace = s.namespace
+			pvc.Namespace, pvc.Spec.StorageClassName = s.namespace, &class.Name
 			s.Expect(lab.alice.Create(s.t.Context(), &pvc)).To(Succeed())
 			s.edit(mounts("shared"))
 		})},
@@ -84,11 +100,36 @@ func troublesOfPods() []trouble {
 	}
 }
 
+func onDelete(set *appsv1.StatefulSet) {
+	set.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
+}
+
+// withVolumes creates the StatefulSet with a claim for each pod.
+func withVolumes(s *story) {
+	s.volumes("data")
+	s.create("1", claims("1Gi", "data"))
+}
+
+// volumeFor makes a volume for a claim that is still to come.
+func (s *story) volumeFor(claim string) {
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-" + claim},
+		Spec: corev1.PersistentVolumeSpec{
+			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")},
+			ClaimRef:               &corev1.ObjectReference{Namespace: s.namespace, Name: claim},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var/lib/stories"}}, // nobody mounts it
+		},
+	}
+	s.Expect(lab.admin.Create(s.t.Context(), pv)).To(Succeed())
+	s.t.Cleanup(func() { _ = lab.admin.Delete(context.Background(), pv) })
+}
+
 // troublesOfKubelets are what the played kubelet does not publish by itself: it is published for it.
 func troublesOfKubelets() []trouble {
 	var all []trouble
 	for _, reason := range []string{
-		"InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed",
+		"InvalidImageName", "ErrImageNeverPull", "ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed",
 		"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "StartError", "PostStartHookError",
 	} {
 		all = append(all, trouble{reason: reason, cause: published("creating", waits(reason))})
@@ -97,6 +138,17 @@ func troublesOfKubelets() []trouble {
 	before := func() metav1.Time { return metav1.NewTime(time.Now().Add(-20 * time.Second)) } // longer than a first restart takes
 	return append(all,
 		trouble{reason: "Unknown", cause: published("creating", waits("SomethingNew"))},
+		trouble{reason: "CrashLoopBackOff", cause: published("creating", func(p *corev1.Pod) {
+			waits("CrashLoopBackOff")(p)
+			c := &p.Status.ContainerStatuses[0]
+			c.RestartCount = 3
+			c.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", StartedAt: now(), FinishedAt: now()}
+		})},
+		trouble{reason: "RestartLoop", cause: published("creating", func(p *corev1.Pod) {
+			c := &p.Status.ContainerStatuses[0]
+			c.RestartCount = 3
+			c.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", StartedAt: now(), FinishedAt: now()}}
+		})},
 		trouble{reason: "OOMKilled", cause: published("creating", func(p *corev1.Pod) {
 			waits("CrashLoopBackOff")(p)
 			c := &p.Status.ContainerStatuses[0]
@@ -117,10 +169,10 @@ func troublesOfKubelets() []trouble {
 				c.State, c.Ready = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now()}}, false
 			}),
 		},
-		trouble{reason: "Evicted", cause: notReplaced("Evicted", func(p *corev1.Pod) {
+		trouble{reason: "Evicted", cause: notReplaced(func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
 		})},
-		trouble{reason: "PodTerminated", cause: notReplaced("PodTerminated", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })},
+		trouble{reason: "PodTerminated", cause: notReplaced(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })},
 	)
 }
 
@@ -129,46 +181,44 @@ func waitsForPeers(set *appsv1.StatefulSet) {
 }
 
 // published has the kubelet say this of the first pod of the new image.
-func published(tag string, change func(*corev1.Pod)) func(*story) func() {
+func published(tag string, change func(*corev1.Pod)) func(*story) beside {
 	return by(func(s *story) {
 		s.setImage(tag)
 		s.publish(2, change)
 	})
 }
 
-// notReplaced has the kubelet say that the pod has ended while the StatefulSet controller may not replace it.
-func notReplaced(reason string, change func(*corev1.Pod)) func(*story) func() {
+// notReplaced has the kubelet say that the pod has ended while the StatefulSet controller may not replace it, until it is
+// mended as the page asks.
+func notReplaced(change func(*corev1.Pod)) func(*story) beside {
 	const controller = "system:serviceaccount:kube-system:statefulset-controller"
-	return func(s *story) func() {
+	return func(s *story) beside {
 		s.setImage("creating")
 		s.isCreated(2)
 		allow := s.forbid(admissionregistrationv1.Delete, "", "pods", `request.userInfo.username != "`+controller+`"`,
 			"--as="+controller, "delete", "pod", podName(1), "--dry-run=server")
 		s.publish(2, change)
-		return func() {
-			allow()
-			s.follows(reason)
-		}
+		return beside{before: allow}
 	}
 }
 
 // troublesAround are those of what the pods need, or what is in their way.
 func troublesAround() []trouble {
 	return []trouble{
-		{reason: "StuckTerminating", cause: func(s *story) func() {
+		{reason: "StuckTerminating", parts: []int{0}, cause: by(func(s *story) {
 			s.keep(2, true)
 			s.setImage("2")
-			return func() { s.keep(2, false) }
-		}},
-		{reason: "TotalOutage", cause: func(s *story) func() {
-			s.outage()
-			time.Sleep(time.Second) // after the pods, so that it is no bring-up
+		})},
+		{reason: "StuckTerminating", parts: []int{1}, cause: by(func(s *story) { // the kubelet does not end it
+			s.annotate(2, "lab.pawl.dev/terminate-after", "1h")
 			s.setImage("2")
-			return func() {
-				for i := range 3 {
-					s.fate(i, "ready")
-				}
-			}
+		})},
+		// Two pods have got the new template and one has not, when the database goes down.
+		{reason: "TotalOutage", cause: func(s *story) beside {
+			s.stepTo("2", 1)
+			s.outage()
+			s.pause(false)
+			return beside{after: func() { s.fate(0, "ready") }} // once the others do not run the new one any more
 		}},
 		{reason: "NameTaken", cause: by(func(s *story) {
 			squatter := &corev1.Pod{
@@ -183,17 +233,33 @@ func troublesAround() []trouble {
 		})},
 		{
 			reason: "PVCLost",
-			create: func(s *story) {
-				s.volumes("data")
-				s.create("1", claims("1Gi", "data"))
-			},
-			cause: func(s *story) func() {
-				lost := s.loseVolume("data-" + podName(2))
+			parts:  []int{0},
+			create: withVolumes,
+			cause: by(func(s *story) {
+				backup := s.loseVolume("data-" + podName(2))
+				backup.ResourceVersion, backup.UID = "", ""
+				backup.APIVersion, backup.Kind = "v1", "PersistentVolume"
+				manifest, err := yaml.Marshal(backup)
+				s.Expect(err).NotTo(HaveOccurred())
+				file := filepath.Join(s.t.TempDir(), "volume.yaml")
+				s.Expect(os.WriteFile(file, manifest, 0o600)).To(Succeed())
+				s.fills("VOLUME", file)
+				s.fills("CLAIM", "data-"+podName(2))
 				s.setImage("2")
-				return func() {
-					lost.ResourceVersion, lost.UID = "", ""
-					s.Expect(lab.admin.Create(s.t.Context(), lost)).To(Succeed())
-				}
+			}),
+		},
+		{
+			reason: "PVCLost",
+			parts:  []int{1},
+			create: withVolumes,
+			cause: func(s *story) beside {
+				s.loseVolume("data-" + podName(2))
+				s.fills("CLAIM", "data-"+podName(2))
+				s.setImage("2")
+				return beside{before: func() {
+					s.excused[string(s.pod(2).UID)] = true
+					s.volumeFor("data-" + podName(2)) // an empty one
+				}}
 			},
 		},
 		{
@@ -202,41 +268,35 @@ func troublesAround() []trouble {
 				s.node(s.namespace)
 				s.create("1", onNode(s.namespace))
 			},
-			cause: func(s *story) func() {
+			cause: func(s *story) beside {
 				s.pause(true)
 				s.setImage("2")
 				s.waitFor("the hold", state("Waiting", "Paused", ""))
 				s.silences(s.namespace)
 				s.pause(false)
-				return func() {
-					first := s.uids(0, 1, 2)
-					for _, uid := range first {
-						s.excused[string(uid)] = true // garbage collection takes them
-					}
-					s.follows("NodeNotReady")
-					s.node(s.namespace + "-elsewhere")
-					s.Eventually(func() bool {
-						pod := s.find(0)
-						return pod != nil && pod.UID != first[0]
-					}, 2*patience, tick).Should(BeTrue(), "waiting for the pods of a node that is gone to be taken away")
+				first := s.uids(0, 1, 2)
+				return beside{
+					before: func() {
+						for _, uid := range first {
+							s.excused[string(uid)] = true // garbage collection takes them
+						}
+						s.node(s.namespace + "-elsewhere")
+					},
+					after: func() {
+						s.Eventually(func() bool {
+							pod := s.find(0)
+							return pod != nil && pod.UID != first[0]
+						}, 2*patience, tick).Should(BeTrue(), "waiting for the pods of a node that is gone to be taken away")
+					},
 				}
 			},
 		},
-		{reason: "PodMissing", cause: func(s *story) func() {
-			hook := s.unreachableWebhook()
+		{reason: "PodMissing", cause: by(func(s *story) {
+			s.fills("CONFIGURATION", s.unreachableWebhook().GetName())
+			s.fills("WEBHOOK", "nobody.example.com")
 			s.setImage("2")
-			return func() {
-				s.Expect(lab.admin.Delete(s.t.Context(), hook)).To(Succeed())
-				s.follows("PodMissing")
-			}
-		}},
-		{reason: "LogDamaged", cause: by(func(s *story) {
-			rp := s.progress()
-			before := rp.DeepCopy()
-			rp.Status.Transitions[0].Message = "someone was here"
-			s.Expect(lab.alice.Status().Patch(s.t.Context(), rp, client.MergeFrom(before))).To(Succeed())
-			s.logLost = true
 		})},
+		{reason: "LogDamaged", cause: by((*story).damage)},
 		{reason: "UnknownMode", cause: edits(func(set *appsv1.StatefulSet) { set.Labels["pawl.dev/mode"] = "Enforcing" })},
 	}
 }
@@ -245,48 +305,51 @@ func troublesAround() []trouble {
 func troublesOfControllers() []trouble {
 	return []trouble{
 		// A quota on its revisions keeps the StatefulSet controller from looking at the new template.
-		{reason: "StatusStale", cause: func(s *story) func() {
-			quota := s.countQuota("count/controllerrevisions.apps", "1")
+		{reason: "StatusStale", cause: by(func(s *story) {
+			s.fills("QUOTA", s.countQuota("count/controllerrevisions.apps", "1").Name)
 			s.setImage("2")
-			return func() { s.Expect(lab.admin.Delete(s.t.Context(), quota)).To(Succeed()) }
-		}},
+		})},
 		{
 			reason: "NotPromoted",
 			create: func(s *story) { s.create("1", slowly) },
-			cause: func(s *story) func() {
+			cause: by(func(s *story) {
 				s.stepTo("2", 1)
 				s.keep(2, true)
 				s.pause(false)
 				s.replaced(0)
 				s.edit(replicas(2)) // while the last pod comes up
-				return func() { s.keep(2, false) }
-			},
+				s.fills("POD", podName(2))
+			}),
 		},
-		{reason: "PartitionNotWritten", cause: func(s *story) func() {
-			allow := s.forbid(admissionregistrationv1.Update, "apps", "statefulsets", `request.userInfo.username != "`+pawlUser+`"`,
+		// Of a policy; for a permission see TestBadEnvironment.
+		{reason: "PartitionNotWritten", parts: []int{1}, cause: by(func(s *story) {
+			s.forbid(admissionregistrationv1.Update, "apps", "statefulsets", `request.userInfo.username != "`+pawlUser+`"`,
 				"--as="+pawlUser, "annotate", "statefulset", name, "probe=1", "--dry-run=server")
+			s.fills("POLICY", s.namespace)
 			s.setImage("2")
 			s.Eventually(s.warnings, patience).Should(ContainElement(ContainSubstring(notAllowed)), "waiting for an Event that says what refuses the write")
-			return allow
-		}},
-		{reason: "PartitionContested", bare: true, cause: func(s *story) func() {
-			s.parkedNow()
-			for n := range 3 {
-				s.someone(0)
-				s.waitForEvent("PartitionOverridden", n+1)
-				if n < 2 {
-					s.parkedNow()
-				}
-			}
-			return func() { s.setImage("2") } // the next template: so it says
-		}},
-		{reason: "RevisionUnstable", cause: func(s *story) func() {
+		})},
+		{reason: "PartitionContested", bare: true, cause: by((*story).contested)},
+		{reason: "RevisionUnstable", cause: by(func(s *story) {
 			s.pause(true)
 			for range 3 {
 				s.newRevisionOfTheSame()
 			}
-			return func() { s.pause(false) } // it is over when it has held for a minute
-		}},
+			s.troubled("RevisionUnstable")
+			s.pause(false)
+		})},
+	}
+}
+
+// contested has someone write the partition three times.
+func (s *story) contested() {
+	s.parkedNow()
+	for n := range 3 {
+		s.someone(0)
+		s.waitForEvent("PartitionOverridden", n+1)
+		if n < 2 {
+			s.parkedNow()
+		}
 	}
 }
 

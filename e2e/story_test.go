@@ -42,6 +42,7 @@ type story struct {
 	observer *observer
 	excused  map[string]bool // pods that the story itself ended, revisions that it forced
 	good     string          // the revision that works, once it is known
+	filled   []string        // variables of runbooks that the story filled in
 	logLost  bool            // the story deletes a RolloutProgress whose tail is in no record
 
 	namespaceGone bool // the story deletes its namespace, and the log with it
@@ -303,13 +304,15 @@ func (s *story) kubectl(args ...string) string {
 }
 
 // fate changes what becomes of one running pod.
-func (s *story) fate(i int, fate string) {
+func (s *story) fate(i int, fate string) { s.annotate(i, "lab.pawl.dev/fate", fate) }
+
+func (s *story) annotate(i int, key, value string) {
 	pod := s.pod(i)
 	before := pod.DeepCopy()
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
-	pod.Annotations["lab.pawl.dev/fate"] = fate
+	pod.Annotations[key] = value
 	s.Expect(lab.alice.Patch(s.t.Context(), pod, client.MergeFrom(before))).To(Succeed())
 }
 

@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// runbook is what docs/runbooks says of a reason beside its line in the table of reasons. Commands stand in shell
-// variables that the labels of the alert give: NAME, NAMESPACE and POD.
+// runbook is what docs/runbooks says of a reason beside its line in the table of reasons. Commands take shell variables:
+// NAME, NAMESPACE and POD are the labels of the alert, others are named right before they are used.
 type runbook struct {
 	look []string // commands that show the cause
 	do   string   // Markdown; @revert stands for the commands that revert the template
@@ -47,8 +47,8 @@ func triesAgain(first string) string {
 var runbooks = map[Reason]runbook{
 	ReasonInvalidImageName:    {[]string{seePod}, revertOrFix},
 	ReasonErrImageNeverPull:   {[]string{seePod, seeNode}, "Load the image onto the node, or correct `imagePullPolicy`. " + revertOrFix},
-	ReasonUnsupportedStrategy: {[]string{`kubectl get statefulset "$NAME" -n "$NAMESPACE" -o jsonpath='{.spec.updateStrategy}'`}, "Pawl drives RollingUpdate only. Set it, if Pawl is to roll this StatefulSet out:\n\n```sh\nkubectl patch statefulset \"$NAME\" -n \"$NAMESPACE\" --type=merge -p '{\"spec\":{\"updateStrategy\":{\"type\":\"RollingUpdate\"}}}'\n```\n\nWith OnDelete a person replaces the pods: then remove the label `pawl.dev/mode`."},
-	ReasonPVCLost:             {[]string{seeClaims, seePod}, "Restore the PersistentVolume under the name that the claim has: it is bound again then, and the rollout goes on. To give the volume up instead, delete the claim and the pod; the pod comes back with an empty volume, so make sure that the others hold its data."},
+	ReasonUnsupportedStrategy: {[]string{`kubectl get statefulset "$NAME" -n "$NAMESPACE" -o jsonpath='{.spec.updateStrategy}'`}, "Pawl drives RollingUpdate only. Set it, if Pawl is to roll this StatefulSet out, and park the partition in the same write, else Kubernetes begins at once wherever the admission policy is not in force:\n\n```sh\nkubectl patch statefulset \"$NAME\" -n \"$NAMESPACE\" --type=merge \\\n  -p '{\"spec\":{\"updateStrategy\":{\"type\":\"RollingUpdate\",\"rollingUpdate\":{\"partition\":2147483647}}}}'\n```\n\nWith OnDelete a person replaces the pods: then it is none of Pawl's business.\n\n```sh\nkubectl label statefulset \"$NAME\" -n \"$NAMESPACE\" pawl.dev/mode-\n```"},
+	ReasonPVCLost:             {[]string{seeClaims, seePod}, "Set `CLAIM` to the claim that the message names. Restore its PersistentVolume from the manifest in your backup, `VOLUME`, without `uid` and `resourceVersion`, under the name that the claim has, and with the uid of the claim in `claimRef`: it is bound again then, and the rollout goes on.\n\n```sh\nkubectl get persistentvolumeclaim \"$CLAIM\" -n \"$NAMESPACE\" -o jsonpath='{.spec.volumeName} {.metadata.uid}'\nkubectl create -f \"$VOLUME\"\n```\n\nTo give the volume up instead, delete the claim and the pod. The pod comes back with an empty volume, so make sure that the others hold its data.\n\n```sh\nkubectl delete persistentvolumeclaim \"$CLAIM\" -n \"$NAMESPACE\" --wait=false\nkubectl delete pod \"$POD\" -n \"$NAMESPACE\"\n```"},
 
 	ReasonErrImagePull:          {[]string{seePod}, "The message has the registry's answer. If the image is there and the registry was in trouble, do nothing: the kubelet tries again. " + revertOrFix},
 	ReasonImagePullBackOff:      {[]string{seePod}, "The message has the registry's answer. If the image is there and the registry was in trouble, do nothing: the kubelet tries again, at most five minutes later. " + revertOrFix},
@@ -73,20 +73,20 @@ var runbooks = map[Reason]runbook{
 	ReasonSchedulingGated:     {[]string{`kubectl get pod "$POD" -n "$NAMESPACE" -o jsonpath='{.spec.schedulingGates}'`}, "Whoever set the gate has to remove it: find that controller. " + revertOrFix},
 	ReasonVolumeNotReady:      {[]string{seeEvents, seePod, seeClaims}, "The Events name what it waits for: a volume that is still attached to another node, a Secret or ConfigMap that is missing, or the network. Provide that; the kubelet goes on by itself. " + revertOrFix},
 	ReasonPVCPending:          {[]string{seeClaims, `kubectl describe persistentvolumeclaim -n "$NAMESPACE"`, `kubectl get storageclass`}, "The Events of the claim say why no volume is made: a storage class that does not exist, or a provisioner that is in trouble. Mend that; the scheduler goes on by itself. " + revertOrFix},
-	ReasonPVCMissing:          {[]string{seeClaims, seePod}, "Create the claim: the scheduler goes on by itself. If it is one of the StatefulSet's own (`volumeClaimTemplates`), delete the pod: the claims are made again with it.\n\n```sh\nkubectl delete pod \"$POD\" -n \"$NAMESPACE\"\n```\n\n" + revertOrFix},
+	ReasonPVCMissing:          {[]string{seeClaims, seePod}, "Create the claim that the message names: the scheduler goes on by itself. If it is one of the StatefulSet's own (`volumeClaimTemplates`), the StatefulSet controller makes it again by itself: see its Events for why it does not. " + revertOrFix},
 	ReasonNotReady:            {[]string{seePod, seeLog}, "The readiness probe fails. See what the probe asks, and the log. If a peer or the primary is the cause, heal that one. " + revertOrFix},
 	ReasonReadinessGate:       {[]string{`kubectl get pod "$POD" -n "$NAMESPACE" -o jsonpath='{.spec.readinessGates} {.status.conditions}'`}, "Another controller sets the condition that the gate waits for: find it and see why it does not. " + revertOrFix},
 	ReasonInitNotFinished:     {[]string{seePod, seeLog}, "See what the init container waits for. " + revertOrFix},
-	ReasonStuckTerminating:    {[]string{`kubectl get pod "$POD" -n "$NAMESPACE" -o jsonpath='{.metadata.deletionTimestamp} {.metadata.finalizers}'`, seeNode}, "If a finalizer holds the pod, mend the controller that should remove it. If its node is gone for good, remove the Node: the pod goes with it. Force a deletion only when you know that the pod no longer runs anywhere: two pods with one volume and one identity destroy a database."},
+	ReasonStuckTerminating:    {[]string{`kubectl get pod "$POD" -n "$NAMESPACE" -o jsonpath='{.metadata.deletionTimestamp} {.metadata.finalizers}'`, seeNode}, "If a finalizer holds the pod, mend the controller that should remove it. If there is no such controller any more, take the finalizer off:\n\n```sh\nkubectl patch pod \"$POD\" -n \"$NAMESPACE\" --type=merge -p '{\"metadata\":{\"finalizers\":null}}'\n```\n\nIf none holds it, the kubelet does not end it: see its node. Force the deletion only when you know that the pod no longer runs anywhere: two pods with one volume and one identity destroy a database.\n\n```sh\nkubectl delete pod \"$POD\" -n \"$NAMESPACE\" --force --grace-period=0\n```"},
 	ReasonNodeNotReady:        {[]string{seeNode, seePod}, "Bring the node back. Only if it is gone for good, and you are certain that the machine is off, as its pods may still be writing: remove it, so that its pods start elsewhere.\n\n```sh\nkubectl delete node \"$(kubectl get pod \"$POD\" -n \"$NAMESPACE\" -o jsonpath='{.spec.nodeName}')\"\n```"},
-	ReasonNotPromoted:         {[]string{seeSet, `kubectl get pods -n "$NAMESPACE"`}, "All pods run the target. See that no pod of the StatefulSet is still terminating, and that kube-controller-manager runs."},
-	ReasonStatusStale:         {[]string{`kubectl get statefulset "$NAME" -n "$NAMESPACE" -o jsonpath='{.metadata.generation} {.status.observedGeneration}'`, `kubectl get lease kube-controller-manager -n kube-system -o jsonpath='{.spec.renewTime}'`, `kubectl describe resourcequota -n "$NAMESPACE"`}, "The StatefulSet controller has not got through with the StatefulSet since it was changed. See that kube-controller-manager runs. If it does, its log says what keeps it, for example a ResourceQuota on ControllerRevisions: raise that quota, and the controller goes on by itself."},
-	ReasonPartitionNotWritten: {[]string{seeSet}, "The Events of the StatefulSet say what refuses the write: a permission (apply config/rbac again), or a policy or webhook that has to except the service account of Pawl."},
-	ReasonPartitionContested:  {[]string{seeOwner}, "`managedFields` names who writes `f:partition`. Stop it first: take the partition out of its manifest, or tell it to leave the field alone. Pawl goes on once nobody has written it for ten minutes. It also goes on with the next template; where the admission policy is not in force set the partition to 2147483647 in the same write, else Kubernetes begins with that template at once, from wherever the partition stands."},
-	ReasonRevisionUnstable:    {[]string{`kubectl get controllerrevision -n "$NAMESPACE" --sort-by=.revision`, seeOwner}, "Something changes the template to and fro, or the StatefulSet controller makes a new revision of the same template. Find who writes the template. Pawl goes on once the revision holds for a minute."},
+	ReasonNotPromoted:         {[]string{`kubectl get pods -n "$NAMESPACE" -o jsonpath='{range .items[?(@.metadata.deletionTimestamp)]}{.metadata.name} {.metadata.finalizers}{"\n"}{end}'`, seeSet}, "All pods run the target. A pod of the StatefulSet that should be gone is still terminating: the second command above names it. Set `POD` to it and do what [StuckTerminating](StuckTerminating.md) says; if a finalizer holds it that nobody will remove:\n\n```sh\nkubectl patch pod \"$POD\" -n \"$NAMESPACE\" --type=merge -p '{\"metadata\":{\"finalizers\":null}}'\n```\n\nIf there is no such pod, see that kube-controller-manager runs."},
+	ReasonStatusStale:         {[]string{`kubectl get statefulset "$NAME" -n "$NAMESPACE" -o jsonpath='{.metadata.generation} {.status.observedGeneration}'`, `kubectl get lease kube-controller-manager -n kube-system -o jsonpath='{.spec.renewTime}'`, `kubectl describe resourcequota -n "$NAMESPACE"`}, "The StatefulSet controller has not got through with the StatefulSet since it was changed. See that kube-controller-manager runs. If it does, its log says what keeps it. If that is a ResourceQuota on ControllerRevisions, set `QUOTA` to its name and raise it:\n\n```sh\nkubectl patch resourcequota \"$QUOTA\" -n \"$NAMESPACE\" --type=merge -p '{\"spec\":{\"hard\":{\"count/controllerrevisions.apps\":\"100\"}}}'\n```\n\n" + triesAgain("")},
+	ReasonPartitionNotWritten: {[]string{seeSet}, "The Events of the StatefulSet say what refuses the write. If it is a permission, apply the roles again, from a checkout of the version that is installed:\n\n```sh\nkubectl apply -k config/rbac\n```\n\nIf it is a ValidatingAdmissionPolicy, set `POLICY` to its name and have it except the service account of Pawl:\n\n```sh\nkubectl patch validatingadmissionpolicy \"$POLICY\" -p '{\"spec\":{\"matchConditions\":[\n  {\"name\":\"not-pawl\",\"expression\":\"request.userInfo.username != \\\"system:serviceaccount:pawl-system:pawl\\\"\"}]}}'\n```\n\nA webhook takes the same condition (`webhooks[].matchConditions` of its configuration). Pawl tries again by itself."},
+	ReasonPartitionContested:  {[]string{seeOwner}, "`managedFields` names who writes `f:partition`. Stop it first: take the partition out of its manifest, or tell it to leave the field alone. That is nothing that a command here could do. Pawl goes on once nobody has written the partition for ten minutes.\n\nIt also goes on with the next template. So as not to wait, have the pods restarted, one after the other. The partition is parked in the same write, else Kubernetes begins at once, from wherever the partition stands, where the admission policy is not in force:\n\n```sh\nkubectl patch statefulset \"$NAME\" -n \"$NAMESPACE\" --type=merge \\\n  -p '{\"spec\":{\"updateStrategy\":{\"rollingUpdate\":{\"partition\":2147483647}},\n    \"template\":{\"metadata\":{\"annotations\":{\"kubectl.kubernetes.io/restartedAt\":\"'\"$(date -u +%FT%TZ)\"'\"}}}}}'\n```"},
+	ReasonRevisionUnstable:    {[]string{`kubectl get controllerrevision -n "$NAMESPACE" --sort-by=.revision`, seeOwner}, "Something changes the template to and fro, or the StatefulSet controller makes a new revision of the same template. Find who writes the template and stop it: that is nothing that a command here could do. Pawl goes on once the revision holds for a minute; this waits for it:\n\n```sh\nkubectl wait rolloutprogress \"$NAME\" -n \"$NAMESPACE\" --for=condition=Stalled=False --timeout=5m\n```"},
 	ReasonSupersededPodStuck:  {[]string{seePod, `kubectl get pods -n "$NAMESPACE" -L controller-revision-hash`}, "The pod is of a rollout that was given up, and it is not its turn. Delete it: it comes back at the current revision.\n\n```sh\nkubectl delete pod \"$POD\" -n \"$NAMESPACE\"\n```"},
 	ReasonTotalOutage:         {[]string{`kubectl get pods -n "$NAMESPACE" -o wide`, `kubectl get nodes`}, "No pod is healthy, so no order of steps is safe, and Pawl does not choose one. Heal the database as you would without a rollout. If the template is what broke it:\n\n@revert\n\nPods that are dead at the bad revision come back at the stable one. To have the new revision started on the pods whatever their health, break the glass below."},
-	ReasonPodMissing:          {[]string{seeSet, `kubectl get pods -n "$NAMESPACE"`}, "The Events of the StatefulSet say why the pod is not made; without any, see that kube-controller-manager runs. " + revertOrFix},
+	ReasonPodMissing:          {[]string{seeSet, `kubectl get pods -n "$NAMESPACE"`}, "The Events of the StatefulSet say why the pod is not made; without any, see that kube-controller-manager runs. If they say `failed calling webhook`, mend what serves the webhook. If the pod cannot wait for that, have it made unasked: set `WEBHOOK` to the name in the Event, and `CONFIGURATION` to what the first command says has it (for a `mutatingwebhookconfiguration` say so in the second).\n\n```sh\nkubectl get validatingwebhookconfiguration,mutatingwebhookconfiguration -o custom-columns='CONFIGURATION:.metadata.name,WEBHOOKS:.webhooks[*].name'\n```\n\n```sh\nkubectl patch validatingwebhookconfiguration \"$CONFIGURATION\" -p '{\"webhooks\":[{\"name\":\"'\"$WEBHOOK\"'\",\"failurePolicy\":\"Ignore\"}]}'\n```\n\n" + triesAgain("") + "\n\n" + revertOrFix},
 	ReasonNameTaken:           {[]string{`kubectl get pod "$POD" -n "$NAMESPACE" -o jsonpath='{.metadata.ownerReferences} {.metadata.labels}'`}, "That pod is not of this StatefulSet. See whose it is, and delete it. " + triesAgain("kubectl delete pod \"$POD\" -n \"$NAMESPACE\"\n")},
 	ReasonPodTerminated:       {[]string{seePod, seeSet}, "The pod ended and the StatefulSet controller does not replace it: see its Events and whether kube-controller-manager runs. " + revertOrFix},
 	ReasonPolicyNotFound:      {[]string{`kubectl get statefulset "$NAME" -n "$NAMESPACE" -o jsonpath='{.metadata.labels.pawl\.dev/policy}'`, `kubectl get rolloutpolicies`}, "The label `pawl.dev/policy` of the StatefulSet names a RolloutPolicy that is not there. Create it, or correct the label; without the label the policy `default` holds, and the built-in values if there is no such object:\n\n```sh\nkubectl label statefulset \"$NAME\" -n \"$NAMESPACE\" pawl.dev/policy-\n```"},
@@ -109,19 +109,18 @@ var deafToForce = []Reason{
 	ReasonPartitionNotWritten, ReasonPolicyNotFound,
 }
 
-const forceIt = `- **Have it released whatever the health.** Needs the verb ` + "`force`" + ` (ClusterRole pawl-force), goes into the history with your
-  name, and holds for this revision only.
+const forceIt = `- **Have it released whatever the health.** Needs the verb ` + "`force`" + ` (ClusterRole pawl-force), and holds for this revision
+  only. Set ` + "`WHY`" + ` to your reason: it goes into the history with your name.
 
   ` + "```sh" + `
   revision=$(kubectl get rolloutprogress "$NAME" -n "$NAMESPACE" -o jsonpath='{.status.rollout.toRevision}')
   kubectl patch rolloutprogress "$NAME" -n "$NAMESPACE" --type=merge \
-    -p '{"spec":{"force":{"revision":"'"$revision"'","partition":0,"reason":"incident 7"}}}'
+    -p '{"spec":{"force":{"revision":"'"$revision"'","partition":0,"reason":"'"$WHY"'"}}}'
   ` + "```" + `
 
 `
 
-const takeAway = `- **Take the StatefulSet out of Pawl's hands.** Kubernetes goes on, looking at readiness only. With the pod management
-  policy OrderedReady it waits for a broken pod for ever, also after a revert: delete that pod then.
+const takeAway = `- **Take the StatefulSet out of Pawl's hands.** Kubernetes goes on, looking at readiness only.
 
   ` + "```sh" + `
   kubectl label statefulset "$NAME" -n "$NAMESPACE" pawl.dev/mode- &&
@@ -130,15 +129,34 @@ const takeAway = `- **Take the StatefulSet out of Pawl's hands.** Kubernetes goe
   ` + "```" + `
 `
 
+const deleteIt = `
+With the pod management policy OrderedReady Kubernetes waits for a broken pod for ever, also after a revert, and takes none
+above it in the meantime. Set ` + "`POD`" + ` to it and delete it: as all are released, it comes back at the template as it is now.
+
+` + "```sh" + `
+kubectl delete pod "$POD" -n "$NAMESPACE"
+` + "```" + `
+`
+
+const handBack = `
+Then back to normal. A force need not be taken back. What was taken out of Pawl's hands is handed back once all pods are
+there:
+
+` + "```sh" + `
+kubectl label statefulset "$NAME" -n "$NAMESPACE" pawl.dev/mode=Enforce
+` + "```" + `
+`
+
 // breakGlass is how to go on when Pawl is wrong, or too careful.
 func breakGlass(r Reason) string {
+	const released = takeAway + deleteIt + handBack
 	switch {
 	case r == ReasonUnsupportedStrategy:
 		return "## Break glass\nNothing holds you back here: Pawl writes nothing to a StatefulSet that it cannot roll out.\n"
 	case slices.Contains(deafToForce, r):
-		return "## Break glass\n" + takeAway
+		return "## Break glass\n" + released
 	default:
-		return "## Break glass\nPawl holds the other pods back because it cannot see that it is safe to go on. If you know better:\n\n" + forceIt + takeAway
+		return "## Break glass\nPawl holds the other pods back because it cannot see that it is safe to go on. If you know better:\n\n" + forceIt + released
 	}
 }
 
@@ -152,7 +170,7 @@ func page(r Reason) string {
 	do := strings.ReplaceAll(book.do, "@revert", revertCommands)
 	return fmt.Sprintf("<!-- Generated by make generate; see statemachine/runbooks_test.go. -->\n# %s\n\n%s\n## What it means\n%s Blocked %s.\n"+
 		"The pods that are not yet updated are left alone: nothing gets worse by itself.\n\n"+
-		"`NAME`, `NAMESPACE` and `POD` below are the labels statefulset, namespace and pod of the alert.\n\n"+
+		"Set `NAME`, `NAMESPACE` and `POD` in your shell: they are the labels statefulset, namespace and pod of the alert.\n\n"+
 		"## How to look\n```sh\n%s\n```\n\n## What to do\n%s\n\n%s\n%s",
 		r, manager, line.means, blockedWhen(r), strings.Join(commands, "\n"), do, makeSure, breakGlass(r))
 }
