@@ -72,10 +72,10 @@ func (j *judge) sawSet(s sighting, excused map[string]bool) {
 	}
 }
 
-// costsNothing: no pod is ready, and either none ever was, or a person forced this revision. An outage of what once
-// worked is no licence.
+// costsNothing: no pod is ready, and none ever was, or a person forced this revision. An outage of what once worked is no
+// licence.
 func (j *judge) costsNothing(set *appsv1.StatefulSet, excused map[string]bool) bool {
-	return j.ready == 0 && (!j.worked || excused[set.Status.UpdateRevision])
+	return j.ready == 0 && !j.worked || excused[set.Status.UpdateRevision]
 }
 
 // lowered: the partition goes down by one pod, past none that is not at the update revision and ready (I2); and unless
