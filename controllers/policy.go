@@ -20,8 +20,8 @@ import (
 	"pawl.dev/pawl/statemachine"
 )
 
-// +kubebuilder:rbac:groups=pawl.dev,resources=rolloutpolicies,verbs=list;watch
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch
+// +kubebuilder:rbac:groups=pawl.dev,resources=rolloutpolicies,verbs=list;watch,roleName=pawl-policies
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch,roleName=pawl-read-budgets
 
 // policyName is the RolloutPolicy that a StatefulSet asks for.
 func policyName(set client.Object) string {

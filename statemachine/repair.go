@@ -58,7 +58,7 @@ func (v *view) replacing() bool {
 func repair(v *view) {
 	i := v.repairTarget()
 	if !v.s.Step.Open() {
-		v.emit(v.leaving(v.o.Partition, v.about(i, Event{Type: StepStarted, Reason: ReasonRepair, Gates: v.gates(true)})))
+		v.emit(v.leaving(v.o.Partition, v.about(i, Event{Type: StepStarted, Reason: ReasonRepair, Revision: v.o.UpdateRevision, Gates: v.gates(true)})))
 	}
 	v.emit(v.about(i, Event{Type: PodReplaced, Revision: v.o.UpdateRevision, Gates: v.gates(true)}))
 	v.intent = Intent{Kind: ReplacePod, Pod: v.o.Pods[i]}
