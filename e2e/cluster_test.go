@@ -241,13 +241,14 @@ func (c *cluster) loginAs(ctx context.Context, account string) error {
 	return nil
 }
 
-// established waits until the API server serves both kinds, which is a moment after the CRDs are created.
+// established waits until the API server serves all kinds, which is a moment after the CRDs are created.
 func (c *cluster) established(ctx context.Context) error {
 	deadline := time.Now().Add(30 * time.Second)
 	for {
 		errs := errors.Join(
 			c.admin.List(ctx, &pawlv1alpha1.RolloutProgressList{}),
 			c.admin.List(ctx, &pawlv1alpha1.RolloutRecordList{}),
+			c.admin.List(ctx, &pawlv1alpha1.RolloutPolicyList{}),
 		)
 		if errs == nil {
 			return nil
