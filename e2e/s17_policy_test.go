@@ -55,7 +55,8 @@ func TestS17Approval(t *testing.T) {
 		s.rolloutPolicy(pawlv1alpha1.RolloutPolicySpec{CanaryPods: new(int32(1))})
 		s.create("1", s.governed)
 		s.setImage("2")
-		s.waits("AwaitingApproval", 2, "1 of 3 pods run", `"approvedRevision":"`+s.set().Status.UpdateRevision+`"`)
+		s.waits("AwaitingApproval", 2, "1 of 3 pods run")
+		s.Expect(s.progress().Status.Message).To(ContainSubstring(`"approvedRevision":"` + s.set().Status.UpdateRevision + `"`))
 		s.approve(s.good)
 		s.Consistently(func() int32 { return partition(s.set()) }, 2*time.Second, tick).Should(BeEquivalentTo(2), "another revision is approved, not this")
 
@@ -136,7 +137,7 @@ func TestS17NoSuchPolicy(t *testing.T) {
 		s.waitFor("Blocked", state("Blocked", "PolicyNotFound", ""))
 		s.Expect(s.progress().Status.Message).To(ContainSubstring("RolloutPolicy " + s.namespace + " is missing"))
 		s.setImage("2")
-		s.Consistently(func() int32 { return partition(s.set()) }, 2*time.Second, tick).Should(Equal(parked), "no step without its policy")
+		s.Consistently(func() int32 { return partition(s.set()) }, 2*time.Second, tick).Should(BeEquivalentTo(parked), "no step without its policy")
 		s.rolloutPolicy(pawlv1alpha1.RolloutPolicySpec{})
 		s.waitFor("the rollout to complete", rolloutDone(2))
 	})
@@ -201,7 +202,7 @@ func TestS17ConcurrentSteps(t *testing.T) {
 		s.Eventually(func() int { done, _ := all(); return done }, 2*patience).Should(Equal(len(names)), "waiting for all to come up")
 		watch := s.watchSteps()
 		for _, n := range names {
-			s.kubectl("set", "image", "sts/"+n, "db="+image("2"))
+			s.kubectl("set", "image", "sts/"+n, "mysqld="+image("2"))
 		}
 		s.Eventually(func() int { _, stepping := all(); return stepping }, patience, tick).Should(Equal(limit), "waiting for all slots to be taken")
 		s.Eventually(func() string { return s.kubectl("get", "rp") }, patience).Should(ContainSubstring("ConcurrencyLimit"))
