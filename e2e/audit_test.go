@@ -169,11 +169,11 @@ func (s *story) byManagers() []request {
 	})
 }
 
-// partitionsWritten are the partitions that Pawl wrote, and revisionsRestored what it set status.currentRevision to.
+// partitionsWritten are the partitions of the StatefulSet of the story that Pawl wrote, and revisionsRestored what it set status.currentRevision to.
 func (s *story) partitionsWritten() []int32 {
 	var found []int32
 	for _, r := range s.byManagers() {
-		if p := r.change().Spec.UpdateStrategy.RollingUpdate.Partition; p != nil {
+		if p := r.change().Spec.UpdateStrategy.RollingUpdate.Partition; p != nil && r.ObjectRef.Name == name {
 			found = append(found, *p)
 		}
 	}
