@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,9 +29,24 @@ func TestBadEnvironment(t *testing.T) {
 	defer c.labCommand("down")
 	g.Expect(c.login(t.Context())).To(Succeed())
 	const namespace = "default"
-	m, err := c.startManager(namespace, 1, settings{})
+	m, err := c.startManager(namespace, 1, settings{deadline: "30s"})
 	g.Expect(err).NotTo(HaveOccurred())
 	defer func() { g.Expect(m.stop(os.Interrupt)).To(Succeed()) }()
+
+	// What the runbooks say to do, in a checkout.
+	runs := func(page string, scripts []string) (printed string) {
+		t.Helper()
+		for _, script := range scripts {
+			code, said := c.sh(t.Context(), "..", "set -eu\n"+script, time.Minute, "NAME="+name, "NAMESPACE="+namespace)
+			g.Expect(code).To(BeZero(), "%s: %s\n%s", page, script, said)
+			printed += said
+		}
+		return printed
+	}
+	follows := func(page string, part int) {
+		t.Helper()
+		runs(page, runbook(g, page, "What to do")[part:part+1])
+	}
 
 	says := func(what string) {
 		t.Helper()
@@ -35,25 +54,22 @@ func TestBadEnvironment(t *testing.T) {
 	}
 	// No custom resources, then no rights.
 	says("RolloutProgress is not installed")
-	g.Expect(c.apply(t.Context(), "../config/crd")).To(Succeed())
+	follows("ManagerDown", 0)
 	says("Pawl lacks permissions")
 	g.Expect(m.errors()).To(ContainElement(And(ContainSubstring("statefulsets"), ContainSubstring("config/rbac"))), "which, and what to do")
-	g.Expect(c.apply(t.Context(), "../config/rbac")).To(Succeed())
+	follows("ManagerDown", 1)
 
 	// No admission policy: told in the log and with an Event; it is looked for again.
 	g.Eventually(func() []string { return m.lines("the admission policy is not in force") }, patience).Should(HaveLen(1), "waiting for the check")
 	g.Expect(m.lines("the admission policy is not in force")[0]).To(And(ContainSubstring("pawl-statefulset is not in force"), ContainSubstring("config/admission")))
 	g.Eventually(func() string { return run(c.lab.Kubectl, "get", "events", "-n", pawlNamespace) }, patience).
 		Should(MatchRegexp(`Warning +AdmissionNotInForce +deployment/pawl`), "an Event where Pawl is installed")
-	follows := func(reason, section string) {
-		t.Helper()
-		for _, script := range runbook(g, reason, section) {
-			code, said := c.sh(t.Context(), "..", "set -e\n"+script, time.Minute)
-			g.Expect(code).To(BeZero(), "%s\n%s", script, said)
+	for _, script := range runbook(g, "AdmissionNotInForce", "How to look") {
+		for line := range strings.SplitSeq(script, "\n") {
+			g.Expect(runs("AdmissionNotInForce", []string{line})).NotTo(BeEmpty(), line)
 		}
 	}
-	follows("AdmissionNotInForce", "How to look")
-	follows("AdmissionNotInForce", "What to do")
+	follows("AdmissionNotInForce", 0)
 	g.Eventually(func() []string { return m.lines("the admission policy is in force now") }, patience).Should(HaveLen(1), "waiting for another check")
 
 	set := bareSet(namespace, "1")
@@ -65,10 +81,33 @@ func TestBadEnvironment(t *testing.T) {
 	}
 	g.Eventually(state, patience).Should(Equal("Done Completed"), "waiting for the manager to work")
 
-	// What the runbooks say beside: all that is installed, once more.
-	follows("ManagerDown", "What to do")
+	// How to make sure, with the Deployment there that it restarts.
 	g.Expect(c.apply(t.Context(), "../config/manager")).To(Succeed())
-	follows("AdmissionNotInForce", "How to make sure")
+	runs("AdmissionNotInForce", runbook(g, "AdmissionNotInForce", "How to make sure"))
+
+	// A right is taken away in the middle: the step that is recorded cannot be taken, until the page is followed.
+	g.Expect(c.deny(t.Context(), "apps", "statefulsets", "patch")).To(Succeed())
+	g.Eventually(func() string {
+		return run(c.lab.Kubectl, "auth", "can-i", "patch", "statefulsets", "--as="+pawlUser)
+	}, patience).Should(HavePrefix("no"), "waiting for the right to be gone")
+	setImage := func(tag string) error {
+		if err := c.alice.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+			return err
+		}
+		set.Spec.Template.Spec.Containers[0].Image = image(tag)
+		return c.alice.Update(t.Context(), set)
+	}
+	g.Expect(setImage("2")).To(Succeed())
+	g.Eventually(state, patience).Should(Equal("Blocked PartitionNotWritten"), "waiting for the deadline")
+	follows("PartitionNotWritten", 0)
+	done := func(number int64) func() string {
+		return func() string {
+			rp := &pawlv1alpha1.RolloutProgress{}
+			_ = c.alice.Get(t.Context(), client.ObjectKeyFromObject(set), rp)
+			return rolloutDone(number)(rp.Status)
+		}
+	}
+	g.Eventually(done(2), 2*patience).Should(BeEmpty(), "waiting for the rollout")
 
 	// The API server goes away, for longer than a watch lives without it.
 	before := len(m.errors())
@@ -81,23 +120,30 @@ func TestBadEnvironment(t *testing.T) {
 	for _, other := range []string{"kube-controller-manager", "kube-scheduler"} { // how long they take to recover is not the story
 		t.Log(c.labCommand("stop", other), c.labCommand("start", other))
 	}
-	g.Eventually(func() error {
-		if err := c.alice.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
-			return err
-		}
-		set.Spec.Template.Spec.Containers[0].Image = image("2")
-		return c.alice.Update(t.Context(), set)
-	}, patience).Should(Succeed(), "waiting for the API server")
-	g.Eventually(func() string {
-		rp := &pawlv1alpha1.RolloutProgress{}
-		_ = c.alice.Get(t.Context(), client.ObjectKeyFromObject(set), rp)
-		return rolloutDone(2)(rp.Status)
-	}, 2*patience).Should(BeEmpty(), "waiting for the rollout after the outage")
+	g.Eventually(func() error { return setImage("3") }, patience).Should(Succeed(), "waiting for the API server")
+	g.Eventually(done(3), 2*patience).Should(BeEmpty(), "waiting for the rollout after the outage")
 	g.Expect(m.lines("the API server does not answer")).To(HaveLen(1), "once, not with every try")
 	g.Expect(m.lines("the API server does not answer")[0]).To(And(ContainSubstring(`"since"`), ContainSubstring(`"remedy"`)))
 	g.Expect(m.lines("the API server answers again")).To(HaveLen(1))
 	t.Logf("what the manager said of all that:\n%s", strings.Join(m.errors(), "\n"))
 	g.Expect(len(m.errors())-before).To(BeNumerically("<=", 12), "no flood of messages:\n%s", strings.Join(m.errors(), "\n"))
+}
+
+// deny takes a verb out of the role of Pawl.
+func (c *cluster) deny(ctx context.Context, group, resource, verb string) error {
+	role := &rbacv1.ClusterRole{}
+	if err := c.admin.Get(ctx, client.ObjectKey{Name: pawlAccount}, role); err != nil {
+		return fmt.Errorf("read the role of Pawl: %w", err)
+	}
+	for i := range role.Rules {
+		if rule := &role.Rules[i]; slices.Contains(rule.APIGroups, group) && slices.Contains(rule.Resources, resource) {
+			rule.Verbs = slices.DeleteFunc(rule.Verbs, func(v string) bool { return v == verb })
+		}
+	}
+	if err := c.admin.Update(ctx, role); err != nil {
+		return fmt.Errorf("change the role of Pawl: %w", err)
+	}
+	return nil
 }
 
 // bareSet is a StatefulSet of one pod.

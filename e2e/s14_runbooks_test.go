@@ -87,6 +87,29 @@ func TestS14WaitingTooLong(t *testing.T) {
 	})
 }
 
+// Who fought over the partition has stopped: Pawl goes on by itself ten minutes after the third time, as the page says,
+// and parks again.
+func TestS14ContestedNoMore(t *testing.T) {
+	if half {
+		return // make stories takes the time
+	}
+	t.Parallel()
+	tellWithoutAdmission(t, "s14-contested-no-more", func(s *story) {
+		s.create("1")
+		s.contested()
+		third := time.Now()
+		s.troubled("PartitionContested")
+		s.Consistently(func() int32 { return partition(s.set()) }, 9*time.Minute+30*time.Second-time.Since(third), time.Second).
+			Should(BeZero(), "Pawl does not fight")
+		s.recovers()
+		s.parkedNow()
+		s.runs(runbook(s, "PartitionContested", "How to make sure"))
+		s.setImage("2")
+		s.waitFor("a plain update", rolloutDone(2))
+		s.Expect(s.judge().endings).To(Equal([]int{2, 1, 0}))
+	})
+}
+
 // The manager is gone: its runbook shows so, and that the lease is no longer renewed. Started again it goes on. What to do
 // for one that cannot begin is done in TestBadEnvironment.
 func TestS14ManagerDown(t *testing.T) {

@@ -60,7 +60,7 @@ func specs(change func(*corev1.PodSpec)) func(*story) beside {
 func troublesOfPods() []trouble {
 	return []trouble{
 		{reason: "NotReady", cause: images("never")},
-		{reason: "VolumeNotReady", cause: images("creating")},
+		{reason: "VolumeNotReady", create: withVolumes, cause: images("creating")},
 		{reason: "Unschedulable", cause: specs(func(p *corev1.PodSpec) { p.NodeSelector = map[string]string{"no": "such"} })},
 		{reason: "NotScheduled", cause: specs(func(p *corev1.PodSpec) { p.SchedulerName = "nobody" })},
 		{reason: "SchedulingGated", cause: specs(func(p *corev1.PodSpec) { p.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/gate"}} })},
