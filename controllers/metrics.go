@@ -42,7 +42,7 @@ var (
 	}, []string{"reason"})
 	gateResults = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "pawl_gate_results_total",
-		Help: "Answers of gates that steps were decided on, by gate and result: Open, Closed, Error or Bypassed.",
+		Help: "Answers of gates in recorded transitions (steps, and waits for a gate), by gate and result: Open, Closed, Error or Bypassed.",
 	}, []string{"gate", "result"})
 	writeDuration = promauto.With(metrics.Registry).NewHistogramVec(prometheus.HistogramOpts{
 		Name: "pawl_write_duration_seconds",

@@ -30,8 +30,9 @@ type Retention struct {
 	Client     client.Client
 	Clock      clock.Clock
 	Log        logr.Logger
-	Keep       time.Duration
-	Namespaces []string // to look in; empty is all
+	Keep       time.Duration // unless a RolloutPolicy has another time
+	Policies   client.Reader // nil where they may not be read
+	Namespaces []string      // to look in; empty is all
 }
 
 // How often to look: the time to keep is in days. What went wrong is tried again long before the next day.
@@ -46,7 +47,7 @@ func (r *Retention) Start(ctx context.Context) error {
 		next := retentionCheck
 		n, err := r.Sweep(ctx)
 		if n > 0 {
-			r.Log.Info("deleted RolloutRecords that are older than they are kept", "records", n, "days", int(r.Keep.Hours()/24))
+			r.Log.Info("deleted RolloutRecords that are older than they are kept", "records", n)
 		}
 		if err != nil && ctx.Err() == nil {
 			next = retentionRetry
@@ -124,7 +125,11 @@ func (r *Retention) sheets(ctx context.Context, namespace string) (map[types.Nam
 // sweep deletes what is old of one name.
 func (r *Retention) sweep(ctx context.Context, key types.NamespacedName, list []sheet) (deleted int, err error) {
 	slices.SortFunc(list, func(a, b sheet) int { return cmp.Compare(a.first, b.first) })
-	cutoff := r.Clock.Now().Add(-r.Keep)
+	keep, err := r.keep(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	cutoff := r.Clock.Now().Add(-keep)
 	old := 0
 	for old < len(list) && list[old].ended.Before(cutoff) {
 		old++
@@ -154,6 +159,30 @@ func (r *Retention) sweep(ctx context.Context, key types.NamespacedName, list []
 		deleted++
 	}
 	return deleted, nil
+}
+
+// keep is how long the records of this name are kept: as its policy says, or as the default one does for a StatefulSet
+// that is gone.
+func (r *Retention) keep(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+	if r.Policies == nil {
+		return r.Keep, nil
+	}
+	set, err := fetch(ctx, r.Policies, key, &appsv1.StatefulSet{})
+	if err != nil {
+		return 0, fmt.Errorf("read the StatefulSet: %w", err)
+	}
+	name := v1alpha1.DefaultPolicy
+	if set != nil {
+		name = policyName(set)
+	}
+	policy, err := fetch(ctx, r.Policies, types.NamespacedName{Name: name}, &v1alpha1.RolloutPolicy{})
+	if err != nil {
+		return 0, fmt.Errorf("read the RolloutPolicy %s: %w", name, err)
+	}
+	if policy == nil || policy.Spec.RetentionDays == nil {
+		return r.Keep, nil
+	}
+	return time.Duration(*policy.Spec.RetentionDays) * 24 * time.Hour, nil
 }
 
 // neededFrom is the sequence from which on records are kept whatever their age.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -130,4 +131,37 @@ func TestRetentionStops(t *testing.T) {
 	r := &Retention{Live: s, Client: s, Clock: testclock.NewFakeClock(epoch), Keep: 90 * 24 * time.Hour}
 	g.Expect(r.Start(ctx)).To(Succeed())
 	g.Expect(s.names()).To(HaveLen(4), "the one that was being deleted")
+}
+
+// library is a cache with a StatefulSet and policies.
+type library struct{ client.Client }
+
+func (library) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	days := map[string]int32{"short": 60, "default": 120}
+	switch o := o.(type) {
+	case *appsv1.StatefulSet:
+		if key.Name == "db" {
+			o.Labels = map[string]string{v1alpha1.PolicyLabel: "short"}
+			return nil
+		}
+	case *v1alpha1.RolloutPolicy:
+		if d, is := days[key.Name]; is {
+			o.Spec.RetentionDays = &d
+			return nil
+		}
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+// Records are kept for as long as the policy of the StatefulSet says, or the default one when it is gone.
+func TestRetentionIsThePolicys(t *testing.T) {
+	g := NewWithT(t)
+	clock := testclock.NewFakeClock(epoch)
+	s := &shelf{onDelete: func(string) error { return nil }}
+	s.put(clock.Now(), "db", 100, 70, 50)
+	s.put(clock.Now(), "gone", 130, 100, 50)
+	n, err := (&Retention{Live: s, Client: s, Clock: clock, Keep: 90 * 24 * time.Hour, Policies: library{}}).Sweep(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(n).To(Equal(3))
+	g.Expect(s.names()).To(ConsistOf("db-0000000003", "gone-0000000002", "gone-0000000003"))
 }

@@ -70,6 +70,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			Live: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: clock.RealClock{}, Log: mgr.GetLogger(),
 			Keep: o.Retention, Namespaces: o.Namespaces,
 		}
+		if o.ReadPolicies {
+			sweeper.Policies = mgr.GetClient()
+		}
 		if err := mgr.Add(sweeper); err != nil {
 			return fmt.Errorf("set up the retention of records: %w", err)
 		}

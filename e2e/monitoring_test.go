@@ -315,15 +315,18 @@ func (w *monitoring) scrape(token string) int {
 	return response.StatusCode
 }
 
-// asked asks every query of the dashboard and of docs/observability.md, and counts what comes back. Gates are left out:
-// no policy has any.
+// waitForAnswer waits until Prometheus has data for an expression.
+func (w *monitoring) waitForAnswer(expression string) {
+	w.t.Helper()
+	w.Eventually(func() ([]sample, error) { return w.ask(expression) }, patience, tick).ShouldNot(BeEmpty(), "waiting for %s", expression)
+}
+
+// asked asks every query of the dashboard and of docs/observability.md, and counts what comes back.
 func (w *monitoring) asked() map[string]int {
 	queries := documentedQueries(w.story)
 	for _, p := range panels(w) {
 		for _, t := range p.Targets {
-			if p.Title != "Gates" {
-				queries[p.Title] = append(queries[p.Title], t.Expr)
-			}
+			queries[p.Title] = append(queries[p.Title], t.Expr)
 		}
 	}
 	w.Expect(len(queries)).To(BeNumerically(">", 10), "both were read")

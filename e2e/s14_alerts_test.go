@@ -9,6 +9,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
 )
 
 // S14: the alert on Blocked fires. A real Prometheus scrapes the manager over its authenticated endpoint and evaluates
@@ -19,7 +21,8 @@ func TestS14Blocked(t *testing.T) {
 	tell(t, "s14-blocked", func(s *story) {
 		w := s.monitored()
 		began := time.Now()
-		s.create("1")
+		s.rolloutPolicy(pawlv1alpha1.RolloutPolicySpec{Gates: []pawlv1alpha1.Gate{{Name: "running", Expression: "pods.all(p, p.status.phase == 'Running')"}}})
+		s.create("1", s.governed)
 		s.setImage("2")
 		s.waitFor("a good rollout", rolloutDone(2))
 		s.setImage("bad")

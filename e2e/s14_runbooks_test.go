@@ -16,6 +16,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
 )
 
 // Each runbook is followed from Blocked to Done: what it says to look at is there, and what it says to do is enough.
@@ -57,7 +59,7 @@ func TestS14Runbooks(t *testing.T) {
 }
 
 func troubles() []trouble {
-	return slices.Concat(troublesOfPods(), troublesOfKubelets(), troublesAround(), troublesOfControllers())
+	return slices.Concat(troublesOfPods(), troublesOfKubelets(), troublesAround(), troublesOfControllers(), troublesOfPolicies())
 }
 
 // partsOf are these commands of a page, or all of them.
@@ -135,6 +137,27 @@ func TestS14ManagerDown(t *testing.T) {
 		s.startManager()
 		w.waitForAlert("ManagerDown", "")
 		s.waitFor("the rollout to complete", rolloutDone(2))
+	})
+}
+
+// A gate that cannot be evaluated: its alert begins, its page shows what is wrong, and ends when the gate is mended.
+func TestS14GateErrors(t *testing.T) {
+	tellWithAdmission(t, "s14-gate-errors", func(s *story) {
+		w := s.monitored()
+		s.rolloutPolicy(pawlv1alpha1.RolloutPolicySpec{Gates: []pawlv1alpha1.Gate{{Name: "ready", Expression: "statefulSet.status.nothing > 0"}}})
+		s.create("1", s.governed)
+		s.setImage("2")
+		s.waitFor("the gate", state("Waiting", "GateError", ""))
+		w.waitForAlert("GateErrors", "pending") // fires after five minutes: config/prometheus/rules_test.yaml
+		s.looks("GateErrors")
+		s.fillsGate("statefulSet.status.readyReplicas > 0")
+		s.follows("GateErrors")
+		w.waitForAlert("GateErrors", "")
+		s.waitFor("the rollout to complete", rolloutDone(2))
+		s.runs(runbook(s, "GateErrors", "How to make sure"))
+		for _, result := range []string{"Error", "Open"} {
+			w.waitForAnswer(`sum(pawl_gate_results_total{gate="ready", result="` + result + `"}) > 0`)
+		}
 	})
 }
 

@@ -10,11 +10,15 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
 )
 
 // trouble is how a reason comes about on the lab, for TestS14Runbooks.
@@ -339,6 +343,46 @@ func troublesOfControllers() []trouble {
 			s.pause(false)
 		})},
 	}
+}
+
+// troublesOfPolicies are what a RolloutPolicy asks for and does not get.
+func troublesOfPolicies() []trouble {
+	return []trouble{
+		{reason: "PolicyNotFound", cause: edits(func(set *appsv1.StatefulSet) {
+			set.Labels["pawl.dev/policy"] = "no-such"
+			set.Spec.Template.Spec.Containers[0].Image = image("2")
+		})},
+		{reason: "GateClosed", cause: gated(`statefulSet.metadata.?annotations[?'window'].orValue('closed') == 'open'`)},
+		{reason: "GateError", cause: gated("statefulSet.status.nothing > 0")},
+		{reason: "DisruptionBudget", cause: by(func(s *story) {
+			never := intstr.FromInt32(0)
+			s.Expect(lab.alice.Create(s.t.Context(), &policyv1.PodDisruptionBudget{
+				ObjectMeta: metav1.ObjectMeta{Name: "strict", Namespace: s.namespace},
+				Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &never, Selector: s.set().Spec.Selector},
+			})).To(Succeed())
+			s.fills("BUDGET", "strict")
+			s.setImage("2")
+		})},
+	}
+}
+
+// gated updates under a policy with a gate that does not open.
+func gated(expression string) func(*story) beside {
+	return by(func(s *story) {
+		s.rolloutPolicy(pawlv1alpha1.RolloutPolicySpec{Gates: []pawlv1alpha1.Gate{{Name: "ready", Expression: expression}}})
+		s.edit(func(set *appsv1.StatefulSet) {
+			s.governed(set)
+			set.Spec.Template.Spec.Containers[0].Image = image("2")
+		})
+		s.fillsGate("statefulSet.status.readyReplicas > 0")
+	})
+}
+
+// fillsGate says which gate to mend, and how.
+func (s *story) fillsGate(expression string) {
+	s.fills("POLICY", s.namespace)
+	s.fills("GATE", "0")
+	s.fills("EXPRESSION", expression)
 }
 
 // contested has someone write the partition three times.

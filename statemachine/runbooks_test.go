@@ -28,13 +28,16 @@ const (
 	seeNode   = `kubectl get node "$(kubectl get pod "$POD" -n "$NAMESPACE" -o jsonpath='{.spec.nodeName}')" -o wide`
 	seePolicy = `kubectl get rolloutpolicy "$(kubectl get statefulset "$NAME" -n "$NAMESPACE" -o jsonpath='{.metadata.labels.pawl\.dev/policy}' | grep . || echo default)" -o yaml`
 	// The object that an operator made the StatefulSet of, which gates ask.
-	seeSetOwner = `kubectl get statefulset "$NAME" -n "$NAMESPACE" -o jsonpath='{.metadata.ownerReferences}'`
+	seeSetOwner = `kubectl get statefulset "$NAME" -n "$NAMESPACE" -o jsonpath='{.metadata.labels} {.metadata.ownerReferences}'`
 	seeOwner    = `kubectl get statefulset "$NAME" -n "$NAMESPACE" -o yaml --show-managed-fields`
 
 	revertOrFix = "If it is the template, revert it. Pawl brings the broken pod back by itself, whichever policy the StatefulSet has; " +
 		"nobody has to delete it. Where the template comes from git, revert it there, else it comes back.\n\n@revert\n\n" +
 		"There is nothing to revert to if `stableRevision` is empty: the pods never all worked. Fix the template and apply it then, as you can in any case: the new rollout begins with this pod."
 )
+
+// mendGate changes the expression of a gate.
+const mendGate = "```sh\nkubectl patch rolloutpolicy \"$POLICY\" --type=json \\\n  -p '[{\"op\":\"replace\",\"path\":\"/spec/gates/'\"$GATE\"'/expression\",\"value\":\"'\"$EXPRESSION\"'\"}]'\n```"
 
 // triesAgain has the StatefulSet controller look at once, after what had to be done before.
 func triesAgain(first string) string {
@@ -90,9 +93,9 @@ var runbooks = map[Reason]runbook{
 	ReasonNameTaken:           {[]string{`kubectl get pod "$POD" -n "$NAMESPACE" -o jsonpath='{.metadata.ownerReferences} {.metadata.labels}'`}, "That pod is not of this StatefulSet. See whose it is, and delete it. " + triesAgain("kubectl delete pod \"$POD\" -n \"$NAMESPACE\"\n")},
 	ReasonPodTerminated:       {[]string{seePod, seeSet}, "The pod ended and the StatefulSet controller does not replace it: see its Events and whether kube-controller-manager runs. " + revertOrFix},
 	ReasonPolicyNotFound:      {[]string{`kubectl get statefulset "$NAME" -n "$NAMESPACE" -o jsonpath='{.metadata.labels.pawl\.dev/policy}'`, `kubectl get rolloutpolicies`}, "The label `pawl.dev/policy` of the StatefulSet names a RolloutPolicy that is not there. Create it, or correct the label; without the label the policy `default` holds, and the built-in values if there is no such object:\n\n```sh\nkubectl label statefulset \"$NAME\" -n \"$NAMESPACE\" pawl.dev/policy-\n```"},
-	ReasonGateClosed:          {[]string{seePolicy, seeSetOwner}, "The message names the gate and the value that it looked at. Heal what that is about: mostly the owner of the StatefulSet, whose operator knows what it waits for. The gate opens by itself then, and the rollout goes on. If the gate asks the wrong question, change it in the RolloutPolicy; `kubectl pawl gate test` tries it first."},
-	ReasonGateError:           {[]string{seePolicy, seeSetOwner}, "See [GateErrors](GateErrors.md): a gate that cannot be evaluated is closed. The message has the error. Correct the expression in the RolloutPolicy, or grant what Pawl may not read; the rollout goes on by itself."},
-	ReasonDisruptionBudget:    {[]string{`kubectl get poddisruptionbudget -n "$NAMESPACE"`, `kubectl get pods -n "$NAMESPACE" -o wide`}, "The budget that the message names allows no pod to be disrupted, and the next step would disrupt one. Heal the pods that it counts. If it never allows any (`maxUnavailable: 0`, or `minAvailable` as high as the number of pods), nothing can ever be updated under it: give it room, or have the RolloutPolicy ignore budgets (`disruptionBudgets: Ignore`)."},
+	ReasonGateClosed:          {[]string{seePolicy, seeSetOwner}, "The message names the gate and the value that it looked at. Heal what that is about: mostly the owner of the StatefulSet, whose operator knows what it waits for. The gate opens by itself then, and the rollout goes on. If the gate asks the wrong question, change it, with `POLICY` the RolloutPolicy and `GATE` its number, counted from 0:\n\n" + mendGate},
+	ReasonGateError:           {[]string{seePolicy, seeSetOwner}, "See [GateErrors](GateErrors.md): a gate that cannot be evaluated is closed. The message has the error. Grant what Pawl may not read, or correct the expression, with `POLICY` the RolloutPolicy and `GATE` its number, counted from 0; the rollout goes on by itself:\n\n" + mendGate},
+	ReasonDisruptionBudget:    {[]string{`kubectl get poddisruptionbudget -n "$NAMESPACE"`, `kubectl get pods -n "$NAMESPACE" -o wide`}, "The budget that the message names allows no pod to be disrupted, and the next step would disrupt one. Heal the pods that it counts. If it never allows any (`maxUnavailable: 0`, or `minAvailable` as high as the number of pods), nothing can ever be updated under it: give it room, with `BUDGET` its name, or have the RolloutPolicy ignore budgets (`disruptionBudgets: Ignore`).\n\n```sh\nkubectl patch poddisruptionbudget \"$BUDGET\" -n \"$NAMESPACE\" --type=merge -p '{\"spec\":{\"minAvailable\":null,\"maxUnavailable\":1}}'\n```"},
 	ReasonUnknown:             {[]string{seePod, seeLog}, "The message has the kubelet's own words. " + revertOrFix},
 }
 

@@ -59,7 +59,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.logLevel, "log-level", "info", "debug, info or error")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file with the cluster and the credentials (default those of the pod)")
 	f.IntVar(&o.concurrency, "concurrency", 4, "StatefulSets to work on at once: 1 to 64")
-	f.IntVar(&o.retentionDays, "retention-days", 90, "days after which a RolloutRecord is deleted: 1 to 3650, or 0 for never")
+	f.IntVar(&o.retentionDays, "retention-days", 90, "days after which a RolloutRecord is deleted, unless its RolloutPolicy has another time: 1 to 3650, or 0 for never, whatever a policy has")
 	if err := f.Parse(args); err != nil {
 		return o, fmt.Errorf("read the flags: %w", err)
 	}
