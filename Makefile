@@ -95,6 +95,11 @@ image-twice: image ## build it again from a copy elsewhere, and fail if one byte
 	cd "$$copy/source/config/release" && go run ./image -version '$(VERSION)' -out "$$copy/bin/pawl-image"; \
 	cmp "$$copy/bin/pawl-image.tar" $(CURDIR)/bin/pawl-image.tar; cmp "$$copy/bin/pawl-image.spdx.json" $(CURDIR)/bin/pawl-image.spdx.json
 
+.PHONY: image-run
+image-run: build lab-build ## run the image in containerd, as the Deployment says, against a lab; as root, with containerd and runc of the system
+	cd config/release && go run ./image -arch "$$(go env GOARCH)" -out ../../bin/pawl-image-here
+	e2e/containerd.sh bin/pawl-image-here.tar
+
 .PHONY: helm
 helm: ## build Helm from Go modules, for the stories about installing; a few minutes the first time
 	@echo "building Helm"; mkdir -p bin

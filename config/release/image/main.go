@@ -8,13 +8,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 func main() {
 	version := flag.String("version", "v0.0.0-dev", "what pawl version says, and the tag of the image")
 	name := flag.String("name", "pawl", "the name of the image, which containerd imports it under")
 	out := flag.String("out", "../../bin/pawl-image", "the archive, without .tar; the SBOM is beside it")
+	arch := flag.String("arch", strings.Join(platforms, ","), "the architectures, of linux all")
 	flag.Parse()
+	platforms = strings.Split(*arch, ",")
 	digest, err := build(source{dir: "../..", command: "./cmd/pawl", version: *version}, *name, *out)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
