@@ -26,7 +26,7 @@ type role struct {
 	} `json:"rules"`
 }
 
-// main is the role that Pawl cannot do without.
+// needed is the role that Pawl cannot do without.
 const needed = "pawl"
 
 // clusterScoped are the resources outside of namespaces that are not Pawl's own.

@@ -51,22 +51,9 @@ func templates(config string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	scoped, err := own(config)
+	optional, wide, err := scopes(config)
 	if err != nil {
 		return nil, err
-	}
-	all, err := roles(config)
-	if err != nil {
-		return nil, err
-	}
-	wide, optional := map[string]bool{}, []string{}
-	for _, r := range all {
-		if wide[r.Metadata.Name], err = r.clusterWide(append(scoped, clusterScoped...)); err != nil {
-			return nil, err
-		}
-		if r.Metadata.Name != needed {
-			optional = append(optional, r.Metadata.Name)
-		}
 	}
 	schema, err := withRoles(filepath.Join(config, "chart/values.schema.json"), optional)
 	if err != nil {
@@ -88,6 +75,28 @@ func templates(config string) (map[string]string, error) {
 		files[file] += text
 	}
 	return files, nil
+}
+
+// scopes are the roles that Pawl can do without, and which roles are about what is in no namespace.
+func scopes(config string) (optional []string, wide map[string]bool, err error) {
+	scoped, err := own(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := roles(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	wide = map[string]bool{}
+	for _, r := range all {
+		if wide[r.Metadata.Name], err = r.clusterWide(append(scoped, clusterScoped...)); err != nil {
+			return nil, nil, err
+		}
+		if r.Metadata.Name != needed {
+			optional = append(optional, r.Metadata.Name)
+		}
+	}
+	return optional, wide, nil
 }
 
 // template is an object with the holes of the chart, and the file that it belongs in; in none if the chart is without it:
