@@ -34,7 +34,7 @@ func write(config string, step func(string) (map[string]string, error)) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return fmt.Errorf("make a folder: %w", err)
 		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // a manifest is for everybody to read
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			return fmt.Errorf("write what was made: %w", err)
 		}
 	}
