@@ -24,7 +24,7 @@ help: ## show this list
 
 .PHONY: build
 build: ## build the manager and the lab into bin/
-	go build -ldflags '-X pawl.dev/pawl/internal/version.number=$(VERSION)' -o bin/ ./cmd/...
+	go build -ldflags '-X pawl.dev/pawl/cmd/internal/version.number=$(VERSION)' -o bin/ ./cmd/...
 	cd e2e/lab && go build -o ../../bin/lab ./cmd/lab
 
 .PHONY: generate

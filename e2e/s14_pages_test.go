@@ -19,6 +19,7 @@ func TestS14RunbooksAreFollowed(t *testing.T) {
 	// Pages without a way to break the glass, and why.
 	unbroken := map[string]string{
 		"AdmissionNotInForce":   "it stops nothing",
+		"GateErrors":            "it sends to the page of the reason",
 		"RolloutWaitingTooLong": "it sends to the page of the reason",
 		"UnsupportedStrategy":   "Pawl holds nothing back",
 	}

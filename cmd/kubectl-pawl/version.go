@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pawl.dev/pawl/internal/version"
+	"pawl.dev/pawl/cmd/internal/version"
 )
 
 func newVersion(p *plugin) *cobra.Command {

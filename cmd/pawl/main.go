@@ -11,7 +11,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"pawl.dev/pawl/internal/version"
+	"pawl.dev/pawl/cmd/internal/version"
 )
 
 const usage = `usage: pawl [manager] [flags]     run the manager in a cluster, or with --kubeconfig

@@ -22,7 +22,7 @@ func (s source) compile(dir string) ([]binary, error) {
 	for _, arch := range platforms {
 		path := filepath.Join(dir, "pawl-"+arch)
 		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false",
-			"-ldflags", "-s -w -buildid= -X pawl.dev/pawl/internal/version.number="+s.version, "-o", path, s.command)
+			"-ldflags", "-s -w -buildid= -X pawl.dev/pawl/cmd/internal/version.number="+s.version, "-o", path, s.command)
 		cmd.Dir = s.dir
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=")
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// number is set by what builds a release: -ldflags "-X pawl.dev/pawl/internal/version.number=v0.1.0".
+// number is set by what builds a release: -ldflags "-X pawl.dev/pawl/cmd/internal/version.number=v0.1.0".
 var number string
 
 // Number is the version: of a release; else of the module, as `go install pawl.dev/pawl/cmd/…@v0.1.0` knows it; else the
