@@ -76,8 +76,8 @@ func apply(spec v1alpha1.RolloutPolicySpec, o *statemachine.Observation) {
 	if n := spec.StallGraceSeconds; n != nil {
 		o.StallGrace = time.Duration(*n) * time.Second
 	}
-	if n := spec.ProgressDeadlineSeconds; n != nil {
-		o.ProgressDeadline = time.Duration(*n) * time.Second
+	if n := spec.ProgressDeadlineSeconds; n != 0 {
+		o.ProgressDeadline = time.Duration(n) * time.Second
 	}
 	if n := spec.CanaryPods; n != nil {
 		o.Policy.CanaryPods = *n

@@ -179,10 +179,10 @@ func (r *Retention) keep(ctx context.Context, key types.NamespacedName) (time.Du
 	if err != nil {
 		return 0, fmt.Errorf("read the RolloutPolicy %s: %w", name, err)
 	}
-	if policy == nil || policy.Spec.RetentionDays == nil {
+	if policy == nil || policy.Spec.RetentionDays == 0 {
 		return r.Keep, nil
 	}
-	return time.Duration(*policy.Spec.RetentionDays) * 24 * time.Hour, nil
+	return time.Duration(policy.Spec.RetentionDays) * 24 * time.Hour, nil
 }
 
 // neededFrom is the sequence from which on records are kept whatever their age.

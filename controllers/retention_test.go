@@ -146,7 +146,7 @@ func (library) Get(_ context.Context, key client.ObjectKey, o client.Object, _ .
 		}
 	case *v1alpha1.RolloutPolicy:
 		if d, is := days[key.Name]; is {
-			o.Spec.RetentionDays = &d
+			o.Spec.RetentionDays = d
 			return nil
 		}
 	}

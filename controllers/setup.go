@@ -65,17 +65,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r.owners = owners{
 		cache: mgr.GetCache(), mapper: mgr.GetRESTMapper(), client: mgr.GetClient(), namespaces: o.Namespaces, wake: call.reconcile,
 	}
-	if o.Retention > 0 {
-		sweeper := &Retention{
-			Live: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: clock.RealClock{}, Log: mgr.GetLogger(),
-			Keep: o.Retention, Namespaces: o.Namespaces,
-		}
-		if o.ReadPolicies {
-			sweeper.Policies = mgr.GetClient()
-		}
-		if err := mgr.Add(sweeper); err != nil {
-			return fmt.Errorf("set up the retention of records: %w", err)
-		}
+	if err := addRetention(mgr, o); err != nil {
+		return err
 	}
 	progress := &fleet{cache: mgr.GetClient(), leading: mgr.Elected(), log: mgr.GetLogger()}
 	if err := metrics.Registry.Register(progress); err != nil {
@@ -87,11 +78,17 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := warm(ctx, mgr.GetCache(), o); err != nil {
 		return err
 	}
+	return r.watch(mgr, o, call)
+}
+
+// watch adds the reconciler to the manager, with all that it has to look at again for.
+func (r *Reconciler) watch(mgr ctrl.Manager, o Options, call *caller) error {
 	w := watcher{mgr.GetClient()}
 	b := ctrl.NewControllerManagedBy(mgr).Named(reporter).
 		For(&appsv1.StatefulSet{}, builder.WithPredicates(w.ofInterest())).
 		Watches(&v1alpha1.RolloutProgress{}, &noteDeleted{traces: &r.traces}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(w.setOfPod)).
+		WatchesRawSource(source.Func(call.start)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: o.Concurrency,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](minBackOff, maxBackOff),
@@ -105,16 +102,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.ReadNodes {
 		b = b.Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(w.setsOnNode), builder.WithPredicates(readyChanged()))
 	}
-	b = b.WatchesRawSource(source.Func(call.start))
 	if o.ReadBudgets {
 		b = b.Watches(&policyv1.PodDisruptionBudget{}, handler.EnqueueRequestsFromMapFunc(w.setsInNamespace), builder.WithPredicates(roomChanged()))
 	}
 	if o.ReadPolicies {
 		b = b.Watches(&v1alpha1.RolloutPolicy{}, handler.EnqueueRequestsFromMapFunc(w.setsWithPolicy), builder.WithPredicates(specChanged()))
-		if err := ctrl.NewControllerManagedBy(mgr).Named(reporter+"-policies").
-			For(&v1alpha1.RolloutPolicy{}, builder.WithPredicates(specChanged())).
-			Complete(&Policies{Client: mgr.GetClient(), programs: &r.programs}); err != nil {
-			return fmt.Errorf("set up the controller of RolloutPolicies: %w", err)
+		if err := addPolicies(mgr, &r.programs); err != nil {
+			return err
 		}
 	}
 	if o.ReadClaims {
@@ -122,6 +116,35 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
+	}
+	return nil
+}
+
+// addRetention has old RolloutRecords deleted, unless they are kept for ever.
+func addRetention(mgr ctrl.Manager, o Options) error {
+	if o.Retention == 0 {
+		return nil
+	}
+	sweeper := &Retention{
+		Live: mgr.GetAPIReader(), Client: mgr.GetClient(), Clock: clock.RealClock{}, Log: mgr.GetLogger(),
+		Keep: o.Retention, Namespaces: o.Namespaces,
+	}
+	if o.ReadPolicies {
+		sweeper.Policies = mgr.GetClient()
+	}
+	if err := mgr.Add(sweeper); err != nil {
+		return fmt.Errorf("set up the retention of records: %w", err)
+	}
+	return nil
+}
+
+// addPolicies adds the controller that says of each RolloutPolicy whether it can be used.
+func addPolicies(mgr ctrl.Manager, p *programs) error {
+	err := ctrl.NewControllerManagedBy(mgr).Named(reporter+"-policies").
+		For(&v1alpha1.RolloutPolicy{}, builder.WithPredicates(specChanged())).
+		Complete(&Policies{Client: mgr.GetClient(), programs: p})
+	if err != nil {
+		return fmt.Errorf("set up the controller of RolloutPolicies: %w", err)
 	}
 	return nil
 }

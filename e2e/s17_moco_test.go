@@ -164,10 +164,10 @@ func (m *moco) makeSet(ctx context.Context, cluster *unstructured.Unstructured) 
 		}
 		before := set.DeepCopy()
 		set.Spec.Template.Spec.Containers[0].Image = wanted
-		return lab.admin.Patch(ctx, set, client.StrategicMergeFrom(before)) //nolint:wrapcheck // tried again
+		return lab.admin.Patch(ctx, set, client.StrategicMergeFrom(before))
 	}
 	if !apierrors.IsNotFound(err) {
-		return err //nolint:wrapcheck // tried again
+		return err
 	}
 	set = m.s.written("1", func(set *appsv1.StatefulSet) {
 		set.Labels = map[string]string{"app.kubernetes.io/name": "mysql", "app.kubernetes.io/created-by": "moco"}
@@ -179,7 +179,7 @@ func (m *moco) makeSet(ctx context.Context, cluster *unstructured.Unstructured) 
 		claims("1Gi", "data")(set)
 	}
 	m.mutex.Unlock()
-	return lab.admin.Create(ctx, set) //nolint:wrapcheck // tried again
+	return lab.admin.Create(ctx, set)
 }
 
 // up waits until the cluster has come up, in Pawl's hands.

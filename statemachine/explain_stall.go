@@ -11,6 +11,11 @@ func (v *view) explainStall(why Reason, i int, f finding) string {
 	if said := v.explainPolicy(why, i, f); said != "" {
 		return said
 	}
+	return v.explainTrouble(why, i, f)
+}
+
+// explainTrouble is explainStall for what no policy asks for.
+func (v *view) explainTrouble(why Reason, i int, f finding) string {
 	next := " " + reasons[why].next
 	switch {
 	case why == ReasonPaused:

@@ -208,7 +208,8 @@ func (v *view) budget() GateResult {
 		if !v.has(b.Ordinals, n) {
 			continue
 		}
-		said, name := "", cut(b.Name, maxGateName)
+		var said string
+		name := cut(b.Name, maxGateName)
 		switch {
 		case b.Problem != "":
 			said = b.Problem

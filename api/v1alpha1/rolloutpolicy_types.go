@@ -64,7 +64,7 @@ type RolloutPolicySpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=86400
 	// +optional
-	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	ProgressDeadlineSeconds int32 `json:"progressDeadlineSeconds,omitempty"`
 	// stallGraceSeconds is how long a failure that rarely heals by itself (ImagePullBackOff, CrashLoopBackOff, …) may last
 	// before the rollout is Blocked. Defaults to 30, or to what the manager's flag --stall-grace says.
 	// +kubebuilder:validation:Minimum=0
@@ -87,7 +87,7 @@ type RolloutPolicySpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3650
 	// +optional
-	RetentionDays *int32 `json:"retentionDays,omitempty"`
+	RetentionDays int32 `json:"retentionDays,omitempty"`
 }
 
 // DisruptionBudgets is whether PodDisruptionBudgets count.

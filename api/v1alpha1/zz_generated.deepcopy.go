@@ -195,11 +195,6 @@ func (in *RolloutPolicySpec) DeepCopyInto(out *RolloutPolicySpec) {
 		*out = new(int32)
 		**out = **in
 	}
-	if in.ProgressDeadlineSeconds != nil {
-		in, out := &in.ProgressDeadlineSeconds, &out.ProgressDeadlineSeconds
-		*out = new(int32)
-		**out = **in
-	}
 	if in.StallGraceSeconds != nil {
 		in, out := &in.StallGraceSeconds, &out.StallGraceSeconds
 		*out = new(int32)
@@ -207,11 +202,6 @@ func (in *RolloutPolicySpec) DeepCopyInto(out *RolloutPolicySpec) {
 	}
 	if in.MaxConcurrentSteps != nil {
 		in, out := &in.MaxConcurrentSteps, &out.MaxConcurrentSteps
-		*out = new(int32)
-		**out = **in
-	}
-	if in.RetentionDays != nil {
-		in, out := &in.RetentionDays, &out.RetentionDays
 		*out = new(int32)
 		**out = **in
 	}
