@@ -103,13 +103,16 @@ func (c *cluster) granted(ctx context.Context) (map[string]string, error) {
 
 // seldom are the rights that a run may do without, and when each is used all the same.
 var seldom = map[string]string{
-	"patch events.events.k8s.io":      "an Event repeats within minutes",
-	"patch events in pawl-system":     "likewise",
-	"list statefulsets.apps":          listed,
-	"list pods":                       listed,
-	"list nodes":                      listed,
-	"list persistentvolumeclaims":     listed,
-	"list rolloutprogresses.pawl.dev": listed,
+	"patch events.events.k8s.io":         "an Event repeats within minutes",
+	"patch events in pawl-system":        "likewise",
+	"list statefulsets.apps":             listed,
+	"list pods":                          listed,
+	"list nodes":                         listed,
+	"list persistentvolumeclaims":        listed,
+	"list rolloutprogresses.pawl.dev":    listed,
+	"list rolloutpolicies.pawl.dev":      listed,
+	"list poddisruptionbudgets.policy":   listed,
+	"list mysqlclusters.moco.cybozu.com": listed,
 }
 
 // listed: what is watched is read by the watch itself, where the API server can.

@@ -7,6 +7,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+
+	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
 )
 
 // What Pawl can do without is withheld, one role at a time: it says at its start what it may not, and rolls out all the same.
@@ -19,6 +21,7 @@ func TestS16Without(t *testing.T) {
 		"pawl-read-nodes":        "list nodes",
 		"pawl-read-claims":       "list persistentvolumeclaims",
 		"pawl-read-events":       "list events",
+		"pawl-policies":          "list rolloutpolicies.pawl.dev",
 		"pawl-write-events":      "create events.events.k8s.io",
 		"pawl-delete-records":    "delete rolloutrecords.pawl.dev",
 		"pawl-review-tokens":     "create tokenreviews.authentication.k8s.io",
@@ -58,6 +61,20 @@ func TestS16WithoutDeletions(t *testing.T) {
 		s.waitFor("the rollback", done("RolledBack"))
 		s.Expect(s.pod(2).UID).NotTo(Equal(casualty))
 		s.Expect(s.uids(0, 1)).To(Equal(kept))
+	})
+}
+
+// Without the right to read PodDisruptionBudgets nobody can respect them: no step, until the policy says that they do not
+// count.
+func TestS16WithoutBudgets(t *testing.T) {
+	tellWithoutAdmission(t, "s16-no-budgets", func(s *story) {
+		s.runWithout("pawl-read-budgets")
+		s.rolloutPolicy(pawlv1alpha1.RolloutPolicySpec{})
+		s.create("1", s.governed)
+		s.setImage("2")
+		s.waits("DisruptionBudget", 3, "Pawl may not list and watch PodDisruptionBudgets", "disruptionBudgets: Ignore")
+		s.changePolicy(func(p *pawlv1alpha1.RolloutPolicySpec) { p.DisruptionBudgets = pawlv1alpha1.IgnoreBudgets })
+		s.waitFor("the rollout to complete", rolloutDone(2))
 	})
 }
 
