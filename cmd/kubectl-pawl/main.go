@@ -35,12 +35,12 @@ func run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 	p := &plugin{IOStreams: streams, cluster: genericclioptions.NewConfigFlags(true), now: now}
 	root := &cobra.Command{
 		Use:           "kubectl-pawl",
-		Short:         "Read the history of StatefulSet rollouts, verify it, and wait for one",
+		Short:         "Read the history of StatefulSet rollouts, verify it, wait for one, and try gates",
 		SilenceErrors: true, SilenceUsage: true,
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl pawl"},
 	}
 	p.cluster.AddFlags(root.PersistentFlags())
-	root.AddCommand(newHistory(p), newVerify(p), newWait(p), newVersion(p))
+	root.AddCommand(newHistory(p), newVerify(p), newWait(p), newGate(p), newVersion(p))
 	root.SetArgs(args)
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)

@@ -38,6 +38,17 @@ type Input struct {
 	Pods         []any // of map[string]any, in the order of their ordinals
 }
 
+func (in Input) variables() map[string]any {
+	variables := map[string]any{owner: types.NullValue, statefulSet: types.NullValue, pods: in.Pods}
+	if in.Owner != nil {
+		variables[owner] = in.Owner
+	}
+	if in.StatefulSet != nil {
+		variables[statefulSet] = in.StatefulSet
+	}
+	return variables
+}
+
 // Compile compiles gates. It never fails as a whole: a gate that does not compile answers with that error.
 func Compile(gates []v1alpha1.Gate) *Program {
 	p := &Program{gates: make([]compiled, len(gates))}
@@ -96,13 +107,7 @@ func (p *Program) use(variable string) bool {
 
 // Ask evaluates all gates, also after one that is closed.
 func (p *Program) Ask(ctx context.Context, in Input) []statemachine.Gate {
-	variables := map[string]any{owner: types.NullValue, statefulSet: types.NullValue, pods: in.Pods}
-	if in.Owner != nil {
-		variables[owner] = in.Owner
-	}
-	if in.StatefulSet != nil {
-		variables[statefulSet] = in.StatefulSet
-	}
+	variables := in.variables()
 	answers := make([]statemachine.Gate, len(p.gates))
 	for i := range p.gates {
 		c := &p.gates[i]
@@ -110,6 +115,19 @@ func (p *Program) Ask(ctx context.Context, in Input) []statemachine.Gate {
 		answers[i].Verdict, answers[i].Message = c.ask(ctx, in.OwnerProblem, variables)
 	}
 	return answers
+}
+
+// Messages are what the messageExpressions yield now, whether the gates are closed or not; empty where there is none. They
+// are for whoever writes a policy.
+func (p *Program) Messages(ctx context.Context, in Input) []string {
+	variables := in.variables()
+	said := make([]string, len(p.gates))
+	for i := range p.gates {
+		if c := &p.gates[i]; c.says != nil && c.invalid == nil && (in.OwnerProblem == "" || !c.uses[owner]) {
+			said[i] = c.message(ctx, variables)
+		}
+	}
+	return said
 }
 
 // MaxMessage is how long a message may be, in characters: as in the log.
