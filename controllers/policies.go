@@ -13,7 +13,7 @@ import (
 	"pawl.dev/pawl/api/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=pawl.dev,resources=rolloutpolicies/status,verbs=update,roleName=pawl-policies
+// +kubebuilder:rbac:groups=pawl.dev,resources=rolloutpolicies/status,verbs=update,roleName=pawl-write-policy-status
 
 // Policies says in the status of each RolloutPolicy whether it can be used. Rollouts do not wait for it: they compile
 // the gates themselves.

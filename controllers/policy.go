@@ -20,7 +20,7 @@ import (
 	"pawl.dev/pawl/statemachine"
 )
 
-// +kubebuilder:rbac:groups=pawl.dev,resources=rolloutpolicies,verbs=list;watch,roleName=pawl-policies
+// +kubebuilder:rbac:groups=pawl.dev,resources=rolloutpolicies,verbs=list;watch,roleName=pawl-read-policies
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch,roleName=pawl-read-budgets
 
 // policyName is the RolloutPolicy that a StatefulSet asks for.

@@ -27,16 +27,17 @@ import (
 
 // Options are what a manager may choose about the reconciler.
 type Options struct {
-	Patience     Patience
-	Concurrency  int
-	ReadNodes    bool   // may be false where nodes may not be read,
-	ReadClaims   bool   // or PersistentVolumeClaims,
-	ReadEvents   bool   // or Events
-	ReadBudgets  bool   // or PodDisruptionBudgets
-	ReadPolicies bool   // or RolloutPolicies
-	Restores     bool   // may be false where status.currentRevision may not be written
-	Adopts       bool   // may be false where a RolloutProgress may not be patched
-	Namespace    string // where Pawl is installed
+	Patience      Patience
+	Concurrency   int
+	ReadNodes     bool   // may be false where nodes may not be read,
+	ReadClaims    bool   // or PersistentVolumeClaims,
+	ReadEvents    bool   // or Events
+	ReadBudgets   bool   // or PodDisruptionBudgets
+	ReadPolicies  bool   // or RolloutPolicies
+	JudgePolicies bool   // may be false where the status of RolloutPolicies may not be written
+	Restores      bool   // may be false where status.currentRevision may not be written
+	Adopts        bool   // may be false where a RolloutProgress may not be patched
+	Namespace     string // where Pawl is installed
 
 	Retention  time.Duration // how long RolloutRecords are kept; 0 is for ever
 	Namespaces []string      // to look for old ones in; empty is all
@@ -107,6 +108,8 @@ func (r *Reconciler) watch(mgr ctrl.Manager, o Options, call *caller) error {
 	}
 	if o.ReadPolicies {
 		b = b.Watches(&v1alpha1.RolloutPolicy{}, handler.EnqueueRequestsFromMapFunc(w.setsWithPolicy), builder.WithPredicates(specChanged()))
+	}
+	if o.ReadPolicies && o.JudgePolicies {
 		if err := addPolicies(mgr, &r.programs); err != nil {
 			return err
 		}

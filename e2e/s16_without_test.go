@@ -16,15 +16,16 @@ import (
 func TestS16Without(t *testing.T) {
 	t.Parallel()
 	for role, may := range map[string]string{
-		"pawl-delete-pods":       "delete pods",
-		"pawl-restore-revisions": "patch statefulsets/status.apps",
-		"pawl-read-nodes":        "list nodes",
-		"pawl-read-claims":       "list persistentvolumeclaims",
-		"pawl-read-events":       "list events",
-		"pawl-policies":          "list rolloutpolicies.pawl.dev",
-		"pawl-write-events":      "create events.events.k8s.io",
-		"pawl-delete-records":    "delete rolloutrecords.pawl.dev",
-		"pawl-review-tokens":     "create tokenreviews.authentication.k8s.io",
+		"pawl-delete-pods":         "delete pods",
+		"pawl-restore-revisions":   "patch statefulsets/status.apps",
+		"pawl-read-nodes":          "list nodes",
+		"pawl-read-claims":         "list persistentvolumeclaims",
+		"pawl-read-events":         "list events",
+		"pawl-read-policies":       "list rolloutpolicies.pawl.dev",
+		"pawl-write-policy-status": "update rolloutpolicies/status.pawl.dev",
+		"pawl-write-events":        "create events.events.k8s.io",
+		"pawl-delete-records":      "delete rolloutrecords.pawl.dev",
+		"pawl-review-tokens":       "create tokenreviews.authentication.k8s.io",
 	} {
 		t.Run(role, func(t *testing.T) {
 			tellWithoutAdmission(t, "s16-without-"+role[len("pawl-"):], func(s *story) {

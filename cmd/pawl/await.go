@@ -18,7 +18,7 @@ import (
 )
 
 // found is what the cluster allows.
-type found struct{ nodes, claims, events, budgets, policies, restores, adopts, sweeps bool }
+type found struct{ nodes, claims, events, budgets, policies, judges, restores, adopts, sweeps bool }
 
 // await returns once the cluster can be worked with: the API server answers, Pawl's types are installed, and it may do
 // what it cannot do without. What is in the way is said once, and tried again with a back-off.
@@ -93,18 +93,41 @@ func look(ctx context.Context, client kubernetes.Interface, o options) (found, e
 
 // foundWithout is what is left without some permissions.
 func foundWithout(refused []permission) found {
-	f := found{nodes: true, claims: true, events: true, budgets: true, policies: true, restores: true, adopts: true, sweeps: true}
+	f := found{
+		nodes: true, claims: true, events: true, budgets: true, policies: true, judges: true, restores: true, adopts: true, sweeps: true,
+	}
 	for _, p := range refused {
-		f.nodes = f.nodes && p.resource != "nodes"
-		f.claims = f.claims && p.resource != "persistentvolumeclaims"
-		f.events = f.events && (p.resource != "events" || p.verb != "list")
-		f.budgets = f.budgets && p.resource != "poddisruptionbudgets"
-		f.policies = f.policies && (p.resource != "rolloutpolicies" || p.sub != "")
-		f.adopts = f.adopts && (p.resource != "rolloutprogresses" || p.verb != "patch")
-		f.sweeps = f.sweeps && (p.resource != "rolloutrecords" || p.verb != "delete")
-		f.restores = f.restores && (p.resource != "statefulsets" || p.sub != "status")
+		if lost := f.needs(p); lost != nil {
+			*lost = false
+		}
 	}
 	return f
+}
+
+// needs is what a permission is for, if Pawl has to know that it goes without.
+func (f *found) needs(p permission) *bool {
+	switch what := p.resource; {
+	case what == "nodes":
+		return &f.nodes
+	case what == "persistentvolumeclaims":
+		return &f.claims
+	case what == "events" && p.verb == "list":
+		return &f.events
+	case what == "poddisruptionbudgets":
+		return &f.budgets
+	case what == "rolloutpolicies" && p.sub == "status":
+		return &f.judges
+	case what == "rolloutpolicies":
+		return &f.policies
+	case what == "rolloutprogresses" && p.verb == "patch":
+		return &f.adopts
+	case what == "rolloutrecords" && p.verb == "delete":
+		return &f.sweeps
+	case what == "statefulsets" && p.sub == "status":
+		return &f.restores
+	default:
+		return nil
+	}
 }
 
 // installed looks for the custom resources.

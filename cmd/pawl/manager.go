@@ -58,7 +58,7 @@ func manage(ctx context.Context, o options) error {
 		Patience:    controllers.Patience{StallGrace: o.stallGrace, ProgressDeadline: o.progressDeadline},
 		Concurrency: o.concurrency, Namespace: home,
 		ReadNodes: found.nodes, ReadClaims: found.claims, ReadEvents: found.events,
-		ReadBudgets: found.budgets, ReadPolicies: found.policies,
+		ReadBudgets: found.budgets, ReadPolicies: found.policies, JudgePolicies: found.judges,
 		Restores: found.restores, Adopts: found.adopts,
 		Retention: time.Duration(o.retentionDays) * 24 * time.Hour, Namespaces: o.namespaces,
 	})

@@ -23,6 +23,7 @@ type role struct {
 	Rules []struct {
 		APIGroups []string `json:"apiGroups"`
 		Resources []string `json:"resources"`
+		Verbs     []string `json:"verbs"`
 	} `json:"rules"`
 }
 
@@ -105,6 +106,20 @@ func (r role) clusterWide(scoped []string) (bool, error) {
 	return len(outside) > 0, nil
 }
 
+// changes reports whether a role that is about what is in no namespace lets something be changed there; to ask the API
+// server for a review changes nothing. Such a role is not for a Pawl that looks after some namespaces only.
+func (r role) changes() bool {
+	for _, rule := range r.Rules {
+		if slices.ContainsFunc(rule.Resources, func(resource string) bool { return strings.HasSuffix(resource, "reviews") }) {
+			continue
+		}
+		if slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // bindings binds every role, and for the overlay of some namespaces those that can be in these only.
 func bindings(config string) (map[string]string, error) {
 	all, err := roles(config)
@@ -129,6 +144,8 @@ func bindings(config string) (map[string]string, error) {
 		}
 		if !wide {
 			there = append(there, binding("RoleBinding", "ClusterRole", r.Metadata.Name, "databases"))
+		}
+		if !wide || r.changes() {
 			instead = append(instead, fmt.Sprintf("$patch: delete\napiVersion: %s\nkind: ClusterRoleBinding\nmetadata:\n  name: %s\n", rbac, r.Metadata.Name))
 		}
 	}

@@ -51,7 +51,7 @@ func templates(config string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	optional, wide, err := scopes(config)
+	optional, binds, err := scopes(config)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func templates(config string) (map[string]string, error) {
 	}
 	files := map[string]string{"chart/values.schema.json": schema}
 	for _, o := range objects {
-		file, text, err := template(o, optional, wide)
+		file, text, err := template(o, optional, binds)
 		if err != nil {
 			return nil, err
 		}
@@ -77,8 +77,15 @@ func templates(config string) (map[string]string, error) {
 	return files, nil
 }
 
-// scopes are the roles that Pawl can do without, and which roles are about what is in no namespace.
-func scopes(config string) (optional []string, wide map[string]bool, err error) {
+// How a ClusterRole is bound where the values name namespaces.
+const (
+	inEach     = iota // in each of them
+	everywhere        // in the whole cluster all the same: it is about what is in no namespace
+	nowhere           // not at all: it would change what is in no namespace
+)
+
+// scopes are the roles that Pawl can do without, and how each role is bound where there are namespaces in the values.
+func scopes(config string) (optional []string, binds map[string]int, err error) {
 	scoped, err := own(config)
 	if err != nil {
 		return nil, nil, err
@@ -87,21 +94,27 @@ func scopes(config string) (optional []string, wide map[string]bool, err error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	wide = map[string]bool{}
+	binds = map[string]int{}
 	for _, r := range all {
-		if wide[r.Metadata.Name], err = r.clusterWide(append(scoped, clusterScoped...)); err != nil {
+		wide, err := r.clusterWide(append(scoped, clusterScoped...))
+		switch {
+		case err != nil:
 			return nil, nil, err
+		case wide && r.changes():
+			binds[r.Metadata.Name] = nowhere
+		case wide:
+			binds[r.Metadata.Name] = everywhere
 		}
 		if r.Metadata.Name != needed {
 			optional = append(optional, r.Metadata.Name)
 		}
 	}
-	return optional, wide, nil
+	return optional, binds, nil
 }
 
 // template is an object with the holes of the chart, and the file that it belongs in; in none if the chart is without it:
 // Helm makes the namespace, or finds it there.
-func template(o object, optional []string, wide map[string]bool) (file, text string, err error) {
+func template(o object, optional []string, binds map[string]int) (file, text string, err error) {
 	if o.kind() == "Namespace" {
 		return "", "", nil
 	}
@@ -116,8 +129,12 @@ func template(o object, optional []string, wide map[string]bool) (file, text str
 	case strings.HasPrefix(kind, "Mutating"), strings.HasPrefix(kind, "Validating"):
 		return "admission.yaml", only(".Values.admission", text), nil
 	case slices.Contains(optional, o.name()):
-		if kind == "ClusterRoleBinding" && !wide[o.name()] {
+		switch {
+		case kind != "ClusterRoleBinding":
+		case binds[o.name()] == inEach:
 			text = inNamespaces(text)
+		case binds[o.name()] == nowhere:
+			text = only("not .Values.namespaces", text)
 		}
 		return "rbac.yaml", only(fmt.Sprintf("not (has %q .Values.withhold)", o.name()), text), nil
 	case kind == "ClusterRoleBinding":
