@@ -1,11 +1,14 @@
 package statemachine
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/datadriven"
 	. "github.com/onsi/gomega"
+	"pgregory.net/rapid"
 )
 
 // What a budget says when it has no room, and of several the one that has none.
@@ -64,4 +67,57 @@ func TestPolicyMessages(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Whatever the pods are like and however often it is looked: no step and no repair passes a gate that is always asked and
+// is not open, and none but those for a pod that is down passes any (I12). An answer that is no answer is an error.
+func TestNoStepPastAGateThatIsNotOpen(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newScript()
+		s.o.Parallel = rapid.Bool().Draw(t, "parallel")
+		answers := rapid.SampledFrom([]Verdict{GateOpen, GateOpen, GateOpen, GateClosed, GateError, "", "Ajar", GateBypassed})
+		drawGates := func() {
+			s.o.Policy.Gates = nil
+			for i := range rapid.IntRange(0, 3).Draw(t, "gates") {
+				s.o.Policy.Gates = append(s.o.Policy.Gates, Gate{
+					Name: fmt.Sprint("g", i), Verdict: answers.Draw(t, "answer"), Bypass: rapid.SampledFrom([]Bypass{BypassNever, BypassWhenPodDown, ""}).Draw(t, "bypass"),
+				})
+			}
+		}
+		for range 12 {
+			switch rapid.IntRange(0, 3).Draw(t, "move") {
+			case 0:
+				if err := s.template([]datadriven.CmdArg{{Key: rapid.SampledFrom([]string{"A", "B", "C"}).Draw(t, "template")}}); err != nil {
+					t.Fatal(err)
+				}
+			case 1:
+				rev := rapid.SampledFrom([]string{s.o.UpdateRevision, s.o.CurrentRevision}).Draw(t, "revision")
+				if err := s.setPod(rapid.IntRange(0, 2).Draw(t, "pod"), rev, rapid.SampledFrom([]string{"ready", "pull", "crash", "unready", "absent"}).Draw(t, "state")); err != nil {
+					t.Fatal(err)
+				}
+			case 2:
+				s.o.Now = s.o.Now.Add(rapid.SampledFrom([]time.Duration{time.Second, 6 * time.Second, 31 * time.Second, 61 * time.Second, 11 * time.Minute}).Draw(t, "wait"))
+			default:
+				drawGates()
+			}
+			d := Decide(s.state, s.o)
+			if d.Bug != nil {
+				t.Fatal(d.Bug)
+			}
+			v := &view{o: &s.o}
+			for _, e := range d.Events {
+				acts := e.Type == PodReplaced || e.Type == StepStarted && e.Reason != ReasonExternal && e.Reason != ReasonAdopted
+				if acts && (v.shut(true) || e.Reason == "" && e.Type == StepStarted && v.shut(false)) {
+					t.Fatalf("%s with gates %+v", describe(e), s.o.Policy.Gates)
+				}
+			}
+			if d.Intent.Kind == ReplacePod && v.shut(true) {
+				t.Fatalf("a pod is deleted with gates %+v", s.o.Policy.Gates)
+			}
+			s.state = d.State
+			if rapid.Bool().Draw(t, "carried out") {
+				s.carryOut(d.Intent)
+			}
+		}
+	})
 }
