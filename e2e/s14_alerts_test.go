@@ -21,7 +21,7 @@ func TestS14Blocked(t *testing.T) {
 	tell(t, "s14-blocked", func(s *story) {
 		w := s.monitored()
 		began := time.Now()
-		s.rolloutPolicy(pawlv1alpha1.RolloutPolicySpec{Gates: []pawlv1alpha1.Gate{{Name: "running", Expression: "pods.all(p, p.status.phase == 'Running')"}}})
+		s.rolloutPolicy(pawlv1alpha1.RolloutPolicySpec{Gates: []pawlv1alpha1.Gate{{Name: "running", Expression: "pods.all(p, p.status.phase == 'Running')", Bypass: pawlv1alpha1.BypassWhenPodDown}}})
 		s.create("1", s.governed)
 		s.setImage("2")
 		s.waitFor("a good rollout", rolloutDone(2))
