@@ -2,6 +2,9 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -153,4 +156,49 @@ func TestObserveOnly(t *testing.T) {
 		s.Expect(s.audited(pawlUser, "patch", "statefulsets")).To(BeEmpty(), "not one write")
 		s.Expect(s.deletions()).To(BeEmpty())
 	})
+}
+
+// Each field of a policy has bounds; the error names the field, the value and what is allowed.
+func TestBadInputPolicy(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 2049)
+	gate := func(rest string) string { return `{"gates":[{` + rest + `}]}` }
+	for spec, want := range map[string]string{
+		`{"canaryPods":-1}`:                                                     `spec.canaryPods: Invalid value: -1: spec.canaryPods in body should be greater than or equal to 0`,
+		`{"canaryPods":1001}`:                                                   `should be less than or equal to 1000`,
+		`{"bakeSeconds":86401}`:                                                 `spec.bakeSeconds in body should be less than or equal to 86400`,
+		`{"progressDeadlineSeconds":0}`:                                         `spec.progressDeadlineSeconds in body should be greater than or equal to 1`,
+		`{"stallGraceSeconds":3601}`:                                            `spec.stallGraceSeconds in body should be less than or equal to 3600`,
+		`{"progressDeadlineSeconds":60,"stallGraceSeconds":60}`:                 `progressDeadlineSeconds must be more than stallGraceSeconds`,
+		`{"maxConcurrentSteps":10001}`:                                          `spec.maxConcurrentSteps in body should be less than or equal to 10000`,
+		`{"retentionDays":0}`:                                                   `spec.retentionDays in body should be greater than or equal to 1`,
+		`{"retentionDays":3651}`:                                                `should be less than or equal to 3650`,
+		`{"disruptionBudgets":"Sometimes"}`:                                     `spec.disruptionBudgets: Unsupported value: "Sometimes": supported values: "Respect", "Ignore"`,
+		gate(`"expression":"true"`):                                             `spec.gates[0].name`,
+		gate(`"name":"Upper","expression":"true"`):                              `spec.gates[0].name in body should match`,
+		gate(`"name":"a"`):                                                      `spec.gates[0].expression`,
+		gate(`"name":"a","expression":"` + long + `"`):                          `spec.gates[0].expression: Too long: may not be more than 2048`,
+		gate(`"name":"a","expression":"true","bypass":"Often"`):                 `spec.gates[0].bypass: Unsupported value: "Often": supported values: "Never", "WhenPodDown"`,
+		gate(`"name":"a","expression":"true"},{"name":"a","expression":"true"`): `spec.gates[1]: Duplicate value`,
+	} {
+		g := NewWithT(t)
+		said := lab.create(t, "pawl.dev/v1alpha1", "RolloutPolicy", spec)
+		g.Expect(said).To(ContainSubstring(want), spec)
+	}
+	g := NewWithT(t)
+	for _, spec := range []string{
+		`{}`, `{"canaryPods":0,"bakeSeconds":0,"progressDeadlineSeconds":1,"stallGraceSeconds":0,"maxConcurrentSteps":0,"retentionDays":1}`,
+		`{"canaryPods":1000,"bakeSeconds":86400,"progressDeadlineSeconds":86400,"stallGraceSeconds":3600,"maxConcurrentSteps":10000,"retentionDays":3650}`,
+		gate(`"name":"` + strings.Repeat("a", 63) + `","expression":"` + long[1:] + `"`),
+	} {
+		g.Expect(lab.create(t, "pawl.dev/v1alpha1", "RolloutPolicy", spec)).To(ContainSubstring("created (server dry run)"), spec)
+	}
+}
+
+// create tries an object of this kind with kubectl, and returns what it says.
+func (c *cluster) create(t *testing.T, version, kind, spec string) string {
+	file := filepath.Join(t.TempDir(), "object.json")
+	text := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"bad-input"},"spec":%s}`, version, kind, spec)
+	NewWithT(t).Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
+	return run(c.lab.Kubectl, "create", "--dry-run=server", "-f", file)
 }

@@ -325,5 +325,7 @@ func TestS17MocoHealthFlips(t *testing.T) {
 		s.waitFor("the next step", state("Stepping", "", "db-1"))
 		s.Expect(time.Since(opened)).To(BeNumerically("<", 20*time.Second), "it does not wait for a poll")
 		s.waitFor("the rollout to complete", rolloutDone(3))
+		s.Expect(s.audited(pawlUser, "get", "mysqlclusters")).To(BeEmpty(), "owners are read from the cache")
+		s.Expect(len(s.audited(pawlUser, "list", "mysqlclusters"))).To(BeNumerically("<=", 1), "which is filled once")
 	})
 }
