@@ -37,6 +37,8 @@ func TestTheJudgeFindsFaults(t *testing.T) {
 		"released in an outage":            {append(outage(), set(0, "a", "b")), "past pod 2"},
 		"forced in an outage":              {append(outage(), set(3, "a", "forced"), set(0, "a", "forced")), ""},
 		"forced, but some pods work":       {append(outage()[1:], set(3, "a", "forced"), set(0, "a", "forced")), "past pod 2"},
+		"forced whatever the health":       {[]sighting{set(3, "a", "ordered"), set(0, "a", "ordered")}, ""},
+		"another revision then":            {[]sighting{set(3, "a", "c"), set(0, "a", "c")}, "past pod 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := &observer{}
@@ -45,7 +47,7 @@ func TestTheJudgeFindsFaults(t *testing.T) {
 				o.seen = append(o.seen, s)
 			}
 			g := NewWithT(t)
-			excused := map[string]bool{"0a": true, "forced": true, "someone": true}
+			excused := map[string]bool{"0a": true, "forced": true, whateverTheHealth("ordered"): true, "someone": true}
 			if c.fault == "" {
 				g.Expect(o.judgement(excused).report()).To(BeEmpty())
 				return
