@@ -100,7 +100,7 @@ func (r *Reconciler) budgetsOf(ctx context.Context, f facts, o statemachine.Obse
 		}
 		return []statemachine.Budget{{
 			Ordinals: statemachine.OrdinalsOf(all...),
-			Problem:  "Pawl may not list and watch PodDisruptionBudgets; apply config/rbac, or set disruptionBudgets: Ignore",
+			Problem:  "Pawl may not list PodDisruptionBudgets: grant it, or set disruptionBudgets: Ignore",
 		}}, nil
 	}
 	var list policyv1.PodDisruptionBudgetList

@@ -73,7 +73,7 @@ func TestS16WithoutBudgets(t *testing.T) {
 		s.rolloutPolicy(pawlv1alpha1.RolloutPolicySpec{})
 		s.create("1", s.governed)
 		s.setImage("2")
-		s.waits("DisruptionBudget", 3, "Pawl may not list and watch PodDisruptionBudgets", "disruptionBudgets: Ignore")
+		s.waits("DisruptionBudget", 3, "Pawl may not list PodDisruptionBudgets", "disruptionBudgets: Ignore")
 		s.changePolicy(func(p *pawlv1alpha1.RolloutPolicySpec) { p.DisruptionBudgets = pawlv1alpha1.IgnoreBudgets })
 		s.waitFor("the rollout to complete", rolloutDone(2))
 	})
