@@ -9,8 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 	"sync"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
