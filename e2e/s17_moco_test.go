@@ -279,7 +279,8 @@ func (m *moco) staysPut(change func()) {
 		return map[int]any{1: s.pod(1).UID, 2: s.pod(2).UID}
 	}, 20*time.Second, 500*time.Millisecond).Should(Equal(map[int]any{1: kept[1], 2: kept[2]}), "no pod is touched")
 	endure()
-	s.waitFor("the rollout to complete, a minute after the last death", rolloutDone(2))
+	s.waitFor("the first step, a minute after the last death", state("Stepping", "", podName(2)))
+	s.waitFor("the rollout to complete", rolloutDone(2))
 }
 
 // What MOCO has not looked at is decided by nobody, not even for a pod that is dead.

@@ -67,7 +67,8 @@ func (o *obstacle) Error() string { return o.what }
 const grant = "apply config/rbac (kubectl apply -k config/default)"
 
 func look(ctx context.Context, client kubernetes.Interface, o options) (found, error) {
-	if err := installed(client); err != nil {
+	policies, err := installed(client)
+	if err != nil {
 		return found{}, err
 	}
 	refused, err := refusals(ctx, client, o)
@@ -75,6 +76,7 @@ func look(ctx context.Context, client kubernetes.Interface, o options) (found, e
 		return found{}, err
 	}
 	f := foundWithout(refused)
+	f.policies, f.judges = f.policies && policies, f.judges && policies
 	var needed []string
 	for _, p := range refused {
 		if p.without == "" {
@@ -87,6 +89,9 @@ func look(ctx context.Context, client kubernetes.Interface, o options) (found, e
 	}
 	for _, p := range refused {
 		ctrl.Log.Info("Pawl may not "+p.String()+": "+p.without, "remedy", grant)
+	}
+	if !policies {
+		ctrl.Log.Info("RolloutPolicy is not installed: "+withoutPolicies, "remedy", "apply config/crd, and restart the manager")
 	}
 	return f, tellVersion(client)
 }
@@ -130,12 +135,12 @@ func (f *found) needs(p permission) *bool {
 	}
 }
 
-// installed looks for the custom resources.
-func installed(client kubernetes.Interface) error {
+// installed looks for the custom resources. Without RolloutPolicy, as on those of an earlier version, Pawl works as that did.
+func installed(client kubernetes.Interface) (policies bool, err error) {
 	list, err := client.Discovery().ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
 	kind, _ := controllers.Diagnose(err)
 	if err != nil && kind != "NotInstalled" && kind != "Conflict" {
-		return fmt.Errorf("look for RolloutProgress: %w", err)
+		return false, fmt.Errorf("look for RolloutProgress: %w", err)
 	}
 	seen := map[string]bool{}
 	if list != nil {
@@ -145,13 +150,11 @@ func installed(client kubernetes.Interface) error {
 	}
 	switch remedy := "apply config/crd or run make run"; {
 	case !seen["rolloutprogresses"]:
-		return &obstacle{"NotInstalled", "RolloutProgress is not installed", remedy}
+		return false, &obstacle{"NotInstalled", "RolloutProgress is not installed", remedy}
 	case !seen["rolloutrecords"]:
-		return &obstacle{"NotInstalled", "RolloutRecord is not installed", remedy}
-	case !seen["rolloutpolicies"]:
-		return &obstacle{"NotInstalled", "RolloutPolicy is not installed", remedy}
+		return false, &obstacle{"NotInstalled", "RolloutRecord is not installed", remedy}
 	}
-	return nil
+	return seen["rolloutpolicies"], nil
 }
 
 // tellVersion says what is different on older clusters.

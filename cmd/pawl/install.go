@@ -46,7 +46,10 @@ func install(ctx context.Context, person *rest.Config, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	served := func(context.Context) (bool, error) { return installed(k) == nil, nil }
+	served := func(context.Context) (bool, error) {
+		all, err := installed(k)
+		return err == nil && all, nil
+	}
 	if err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 30*time.Second, true, served); err != nil {
 		return fmt.Errorf("wait until RolloutProgress is served: %w", err)
 	}
