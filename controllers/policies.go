@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -47,7 +48,8 @@ func (p *Policies) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	}
 	ctx, done := writing(ctx)
 	defer done()
-	if err := p.Client.Status().Update(ctx, next); err != nil {
+	// Of a conflict another look follows, if it was the spec that changed.
+	if err := p.Client.Status().Update(ctx, next); err != nil && !apierrors.IsConflict(err) {
 		return ctrl.Result{}, fmt.Errorf("say whether the RolloutPolicy can be used: %w", err)
 	}
 	return ctrl.Result{}, nil

@@ -62,15 +62,18 @@ var mocoInstalled = sync.OnceValue(func() error {
 type moco struct {
 	s *story
 
-	mutex  sync.Mutex
-	lags   bool   // does not look at changes
-	claims bool   // wants volumes
-	sick   string // Healthy is False, whatever the pods are, with this message
+	mutex sync.Mutex
+	lags  bool   // does not look at changes
+	size  string // of the volume of each pod; empty is none
+	sick  string // Healthy is False, whatever the pods are, with this message
 }
 
-func (s *story) moco() *moco {
+func (s *story) moco() *moco { return s.mocoWith("") }
+
+// mocoWith has a volume of this size for each pod.
+func (s *story) mocoWith(size string) *moco {
 	s.Expect(mocoInstalled()).To(Succeed())
-	m := &moco{s: s}
+	m := &moco{s: s, size: size}
 	cluster := m.object()
 	cluster.Object["spec"] = map[string]any{"image": image("1")}
 	s.Expect(lab.admin.Create(s.t.Context(), cluster)).To(Succeed())
@@ -175,8 +178,8 @@ func (m *moco) makeSet(ctx context.Context, cluster *unstructured.Unstructured) 
 		set.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cluster, mysqlCluster)}
 	})
 	m.mutex.Lock()
-	if m.claims {
-		claims("1Gi", "data")(set)
+	if m.size != "" {
+		claims(m.size, "data")(set)
 	}
 	m.mutex.Unlock()
 	return lab.admin.Create(ctx, set)
@@ -250,7 +253,8 @@ func TestS17MocoCrashLoop(t *testing.T) {
 func TestS17MocoCrashLoopRecreated(t *testing.T) {
 	t.Parallel()
 	tellWithAdmission(t, "s17-moco-recreate", func(s *story) {
-		m := s.moco()
+		s.volumes("data")
+		m := s.mocoWith("1Gi")
 		m.up()
 		m.staysPut(func() {
 			lab.collects(s.t)
@@ -258,9 +262,8 @@ func TestS17MocoCrashLoopRecreated(t *testing.T) {
 			s.Expect(s.kubectl("delete", "sts", name, "--cascade=orphan")).To(ContainSubstring("deleted"))
 			m.setImage("2")
 			m.mutex.Lock()
-			m.claims = true
+			m.size = "2Gi"
 			m.mutex.Unlock()
-			s.volumes("data")
 			m.lag(false)
 		})
 	})
