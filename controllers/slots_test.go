@@ -79,6 +79,7 @@ func TestSlotsAreNotTakenTwice(t *testing.T) {
 				held++
 				most = max(most, held)
 				mutex.Unlock()
+				// Waits for nothing: the slot is held for a while, so that the others meet it taken.
 				time.Sleep(time.Duration(rand.IntN(50)) * time.Microsecond)
 				mutex.Lock()
 				held--

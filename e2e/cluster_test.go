@@ -243,22 +243,29 @@ func (c *cluster) loginAs(ctx context.Context, account string) error {
 
 // established waits until the API server serves all kinds, which is a moment after the CRDs are created.
 func (c *cluster) established(ctx context.Context) error {
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		errs := errors.Join(
+	return until(ctx, "the kinds to be served", func() error {
+		return errors.Join(
 			c.admin.List(ctx, &pawlv1alpha1.RolloutProgressList{}),
 			c.admin.List(ctx, &pawlv1alpha1.RolloutRecordList{}),
 			c.admin.List(ctx, &pawlv1alpha1.RolloutPolicyList{}),
 		)
-		if errs == nil {
+	})
+}
+
+// until tries again for half a minute, for what the API server does a moment after it was told.
+func until(ctx context.Context, what string, try func() error) error {
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		err := try()
+		if err == nil {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("wait 30 s for the kinds to be served: %w", errs)
+			return fmt.Errorf("wait 30 s for %s: %w", what, err)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the kinds to be served: %w", ctx.Err())
+			return fmt.Errorf("wait for %s: %w", what, ctx.Err())
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

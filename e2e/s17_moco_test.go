@@ -31,30 +31,23 @@ var mocoInstalled = sync.OnceValue(func() error {
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(mysqlCluster)
-	deadline := time.Now().Add(30 * time.Second)
-	for lab.admin.List(ctx, list) != nil {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("wait 30 s for MySQLCluster to be served")
-		}
-		time.Sleep(100 * time.Millisecond)
+	if err := until(ctx, "MySQLCluster to be served", func() error { return lab.admin.List(ctx, list) }); err != nil {
+		return err
 	}
 	if err := lab.apply(ctx, "../config/overlays/moco"); err != nil {
 		return err
 	}
-	for {
+	return until(ctx, "the policy pawl-moco to be in force", func() error {
 		set := bareSet("default", "1")
 		set.Labels = map[string]string{"app.kubernetes.io/created-by": "moco"}
 		if err := lab.admin.Create(ctx, set, client.DryRunAll); err != nil {
-			return fmt.Errorf("try the policy pawl-moco: %w", err)
+			return fmt.Errorf("try it: %w", err)
 		}
-		if set.Labels["pawl.dev/mode"] == "Enforce" && partition(set) == parked {
-			return nil
+		if set.Labels["pawl.dev/mode"] != "Enforce" || partition(set) != parked {
+			return fmt.Errorf("a StatefulSet of MOCO comes out with labels %v and partition %d", set.Labels, partition(set))
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("after 30 s a StatefulSet of MOCO comes out with labels %v and partition %d", set.Labels, partition(set))
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return nil
+	})
 })
 
 // moco plays the operator of one MySQLCluster: it makes the StatefulSet of it, and says how it is. What MOCO does beside

@@ -74,7 +74,7 @@ func (s State) WaitsForSlot() bool { return s.Hold.Reason == ReasonConcurrencyLi
 type GateResult struct {
 	Name    string
 	Result  Verdict
-	Message string // at most 128 characters
+	Message string // at most MaxGateMessage characters
 }
 
 // Verdict is the answer of a gate.
@@ -88,14 +88,15 @@ const (
 	GateBypassed Verdict = "Bypassed"
 )
 
-const (
-	maxGateMessage = 128
-	budgetGate     = "DisruptionBudget" // the name under which budgets are in the results
-)
+// MaxGateMessage is how long the message of a gate is in the log at most, in characters.
+const MaxGateMessage = 128
+
+// budgetGate is the name under which budgets are in the results.
+const budgetGate = "DisruptionBudget"
 
 // result is the answer as the log keeps it. What is neither open nor closed is an error (I12).
 func (g Gate) result() GateResult {
-	r := GateResult{Name: g.Name, Result: g.Verdict, Message: cut(strings.Join(strings.Fields(g.Message), " "), maxGateMessage)}
+	r := GateResult{Name: g.Name, Result: g.Verdict, Message: cut(strings.Join(strings.Fields(g.Message), " "), MaxGateMessage)}
 	if r.Result != GateOpen && r.Result != GateClosed {
 		r.Result = GateError
 	}
@@ -222,7 +223,7 @@ func (v *view) budget() GateResult {
 		default:
 			said = fmt.Sprintf("budget %s allows no disruption: %d of %d pods are healthy, it wants %d", name, b.Healthy, b.Expected, b.Desired)
 		}
-		return GateResult{Name: budgetGate, Result: GateClosed, Message: cut(said, maxGateMessage)}
+		return GateResult{Name: budgetGate, Result: GateClosed, Message: cut(said, MaxGateMessage)}
 	}
 	return open
 }

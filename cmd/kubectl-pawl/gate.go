@@ -123,9 +123,9 @@ func (t *gateTest) readFiles() error {
 	if len(t.files.Filenames) == 0 {
 		return nil
 	}
-	infos, err := resource.NewLocalBuilder().Unstructured().FilenameParam(false, &t.files).Flatten().Do().Infos()
+	infos, err := objectsIn(t.files)
 	if err != nil {
-		return fmt.Errorf("read the files: %w", err)
+		return err
 	}
 	for _, info := range infos {
 		if u, is := info.Object.(*unstructured.Unstructured); is {

@@ -224,9 +224,9 @@ func (h *history) addRecord(o *v1alpha1.RolloutRecord) error {
 }
 
 func (s *source) readFiles(in scope, logs collection) error {
-	infos, err := resource.NewLocalBuilder().Unstructured().FilenameParam(false, &s.files).Flatten().Do().Infos()
+	infos, err := objectsIn(s.files)
 	if err != nil {
-		return fmt.Errorf("read the files: %w", err)
+		return err
 	}
 	found := false
 	for _, info := range infos {
@@ -243,6 +243,15 @@ func (s *source) readFiles(in scope, logs collection) error {
 		return errors.New("no RolloutProgress and no RolloutRecord is in the files; write them with: kubectl get rp,rrec -o yaml")
 	}
 	return nil
+}
+
+// objectsIn reads the objects in files or directories, without a cluster.
+func objectsIn(files resource.FilenameOptions) ([]*resource.Info, error) {
+	infos, err := resource.NewLocalBuilder().Unstructured().FilenameParam(false, &files).Flatten().Do().Infos()
+	if err != nil {
+		return nil, fmt.Errorf("read the files: %w", err)
+	}
+	return infos, nil
 }
 
 // recorded reports whether an object is part of a log.

@@ -130,9 +130,6 @@ func (p *Program) Messages(ctx context.Context, in Input) []string {
 	return said
 }
 
-// MaxMessage is how long a message may be, in characters: as in the log.
-const MaxMessage = 128
-
 func (c *compiled) ask(ctx context.Context, ownerProblem string, variables map[string]any) (statemachine.Verdict, string) {
 	failed := func(why string) (statemachine.Verdict, string) { return statemachine.GateError, line(why) }
 	if c.invalid != nil {
@@ -194,11 +191,11 @@ func evaluate(ctx context.Context, p cel.Program, variables map[string]any) (ans
 	return value.Value(), nil
 }
 
-// line makes a text one line of at most MaxMessage characters.
+// line makes a text one line of at most statemachine.MaxGateMessage characters.
 func line(text string) string {
 	runes := []rune(strings.Join(strings.Fields(strings.ToValidUTF8(text, "�")), " "))
-	if len(runes) > MaxMessage {
-		return string(runes[:MaxMessage-1]) + "…"
+	if len(runes) > statemachine.MaxGateMessage {
+		return string(runes[:statemachine.MaxGateMessage-1]) + "…"
 	}
 	return string(runes)
 }

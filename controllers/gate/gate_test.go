@@ -196,7 +196,7 @@ func FuzzAsk(f *testing.F) {
 		p := Compile([]v1alpha1.Gate{{Name: "g", Expression: expression, MessageExpression: expression}, {Name: "not", Expression: "!(" + expression + ")"}})
 		got := p.Ask(t.Context(), Input{Owner: decoded, StatefulSet: decoded, Pods: []any{decoded}})
 		for _, a := range got {
-			if utf8.RuneCountInString(a.Message) > MaxMessage || strings.ContainsAny(a.Message, "\n\r\t") || !utf8.ValidString(a.Message) {
+			if utf8.RuneCountInString(a.Message) > statemachine.MaxGateMessage || strings.ContainsAny(a.Message, "\n\r\t") || !utf8.ValidString(a.Message) {
 				t.Errorf("%q is no message", a.Message)
 			}
 		}
