@@ -62,12 +62,13 @@ func (v *view) confirmed() bool {
 		try.s.Name = Waiting
 	}
 	try.s.Block = Block{Ordinal: noOrdinal}
-	// What the pods were when the step was recorded they still are: the record itself restarted their clocks.
-	switch was := v.s.Step.Ordinals.Without(step.Ordinals); v.s.Step.Reason {
+	// What the pods were when the step was recorded they still are: the record itself restarted their clocks, also that of
+	// a released pod which was in flight.
+	switch v.s.Step.Reason {
 	case ReasonPodDead, ReasonNothingToProtect:
-		try.countDead = was
+		try.countDead = v.s.Step.Ordinals
 	case ReasonOnlyUnhealthyPod:
-		try.countUnready = was
+		try.countUnready = v.s.Step.Ordinals
 	default:
 	}
 	try.whatNext()
