@@ -10,7 +10,10 @@ func (v *view) hardStalled(i int) bool {
 		return true
 	case f.reason.class().hard():
 		since := v.stalledSince(i, f)
-		return since.Before(v.o.Now) && v.reached(since.Add(v.o.StallGrace)) // a clock that begins now has no alarm yet
+		if !since.Before(v.o.Now) { // a clock that begins now has no alarm yet, unless an object's time, cut to the second, says so
+			since = later(since, v.provenSince(i, f))
+		}
+		return !since.Equal(v.o.Now) && v.reached(since.Add(v.o.StallGrace))
 	default:
 		return false
 	}
