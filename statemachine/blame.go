@@ -61,10 +61,20 @@ func (v *view) judge(b blame) {
 		v.block(b.finding.reason, b.index, b.finding)
 		return
 	}
+	why := b.finding.reason
 	if b.finding.quiet {
-		b.finding.reason = ReasonStarting
+		why = ReasonStarting
 	}
-	v.hold(b.finding.reason, b.index, b.finding)
+	v.holdFor(why, b)
+}
+
+// holdFor holds for a pod. If nothing has been finished for the progress deadline because of others, and this is the one
+// in the way now, that it is named is the end of waiting (I7: not only on a second look).
+func (v *view) holdFor(why Reason, b blame) {
+	v.hold(why, b.index, b.finding)
+	if v.s.Name != Blocked && v.s.Clock.Any.Before(v.o.Now) && v.overdue(b.index) {
+		v.block(b.finding.reason, b.index, b.finding)
+	}
 }
 
 // stuck: dead at a revision that nobody goes to, and neither the next step nor a repair will reach it.

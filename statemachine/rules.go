@@ -140,7 +140,7 @@ func watchStep(v *view) {
 	case b.blocked:
 		v.block(b.finding.reason, b.index, b.finding)
 	case b.finding.reason != "":
-		v.hold(b.finding.reason, b.index, b.finding)
+		v.holdFor(b.finding.reason, b)
 	case v.s.Name == Blocked && v.causeGone():
 		v.emit(v.about(v.stepPod(), Event{Type: StepResumed}))
 	case v.s.Name == Stepping:
