@@ -24,9 +24,12 @@ func (v *view) leave() {
 		return
 	}
 	e := Event{Type: Abandoned, Reason: ReasonUnmanaged}
-	if v.s.Mode == ModeEnforce && v.o.Strategy == rollingUpdate && v.s.Name == Done && !v.due() && v.o.Partition > 0 &&
-		v.o.TemplateDigest == v.s.TemplateDigest { // with a new template partition 0 would release every pod
+	switch {
+	case v.s.Mode == ModeEnforce && v.o.Strategy == rollingUpdate && v.s.Name == Done && !v.due() && v.o.Partition > 0 &&
+		v.o.TemplateDigest == v.s.TemplateDigest && v.o.TemplateRevision == v.o.UpdateRevision: // with a new template partition 0 would release every pod
 		e = v.leaving(0, e)
+	case v.unwritten():
+		e = v.leaving(v.o.Partition, e) // what was recorded is not written any more
 	}
 	v.emit(e)
 }

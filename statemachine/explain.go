@@ -165,7 +165,7 @@ func (v *view) explainAbandoned(e Event) string {
 	switch {
 	case e.Reason == ReasonDeleted:
 		return "The StatefulSet is being deleted; Pawl ends here."
-	case e.Partition != nil:
+	case e.Partition != nil && *e.Partition < *e.PreviousPartition:
 		return "No longer managed: the partition goes back to 0 and Kubernetes replaces pods by itself."
 	case v.s.Mode != ModeEnforce:
 		return "No longer managed."
