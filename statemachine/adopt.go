@@ -10,7 +10,7 @@ func left(v *view) bool {
 	if v.s.Name != New && v.o.UID == v.s.UID && v.s.Mode != ModeOff {
 		v.leave()
 	}
-	if v.s.Mode == ModeOff && v.s.Reason == ReasonUnmanaged && v.o.Strategy == rollingUpdate && v.unwritten() {
+	if v.s.Mode == ModeOff && v.s.Reason == ReasonUnmanaged && v.o.Strategy == rollingUpdate && v.unwritten() && v.releasesNone() {
 		v.intent = Intent{Kind: SetPartition, Partition: v.s.Partition}
 	}
 	return true
@@ -25,13 +25,18 @@ func (v *view) leave() {
 	}
 	e := Event{Type: Abandoned, Reason: ReasonUnmanaged}
 	switch {
-	case v.s.Mode == ModeEnforce && v.o.Strategy == rollingUpdate && v.s.Name == Done && !v.due() && v.o.Partition > 0 &&
-		v.o.TemplateDigest == v.s.TemplateDigest && v.o.TemplateRevision == v.o.UpdateRevision: // with a new template partition 0 would release every pod
+	case v.s.Mode == ModeEnforce && v.o.Strategy == rollingUpdate && v.s.Name == Done && v.o.Partition > 0 && v.releasesNone():
 		e = v.leaving(0, e)
 	case v.unwritten():
 		e = v.leaving(v.o.Partition, e) // what was recorded is not written any more
 	}
 	v.emit(e)
+}
+
+// releasesNone reports whether partition 0 would release no pod: with a new template, seen or not yet in the status, it
+// would release every one.
+func (v *view) releasesNone() bool {
+	return !v.due() && v.o.TemplateDigest == v.s.TemplateDigest && v.o.TemplateRevision == v.o.UpdateRevision
 }
 
 // adopted: first sight, another StatefulSet of this name, or another mode.
