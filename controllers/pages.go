@@ -16,7 +16,7 @@ import (
 )
 
 // RolloutRecords are listed and read live, never watched: they are needed once per process and StatefulSet, and whole.
-// +kubebuilder:rbac:groups=pawl.dev,resources=rolloutrecords,verbs=get;list;create
+// +kubebuilder:rbac:groups=pawl.dev,resources=rolloutrecords,verbs=list;create
 
 // open reads the log from status and the pages that status rests on. An error in the log itself is an *unreadable; it
 // is believed of what the API server says only, not of a cache.
@@ -83,37 +83,37 @@ func pagesOf(ctx context.Context, live client.Reader, key types.NamespacedName) 
 	return pages, nil
 }
 
-// seal stores the pages that cut finds in the log, one after another. It is level-triggered: what a crash left unsealed
-// is sealed by the next look. A record that exists already is the cut that counts.
+// seal stores the pages that cut finds in the log, one after another. It is level-triggered: what a crash or a lost answer
+// left unsealed is sealed by the next look, which reads the pages again.
 func (r *Reconciler) seal(
 	ctx context.Context, s sight, log ledger.Log, cut func(ledger.Log) []v1alpha1.Page, t *trace,
 ) (ledger.Log, error) {
 	for pages := cut(log); len(pages) > 0; pages = cut(log) {
 		page, err := r.keep(ctx, s.key.Namespace, pages[0])
-		if err != nil {
-			return log, err
+		if err == nil {
+			log, err = log.Sealed(page)
 		}
-		if log, err = log.Sealed(page); err != nil {
+		if err != nil {
 			t.listed = false
-			return log, fmt.Errorf("check the RolloutRecord: %w", err)
+			return log, err
 		}
 		t.pages = append(t.pages, page)
 	}
 	return log, nil
 }
 
-// keep creates the RolloutRecord of a page, or reads the one that exists.
+// keep creates the RolloutRecord of a page. One that exists was not there when the pages were listed: either another
+// manager was faster, which the next list shows, or somebody else made it, which must not pass in silence.
 func (r *Reconciler) keep(ctx context.Context, namespace string, page v1alpha1.Page) (v1alpha1.Page, error) {
 	ctx, done := writing(ctx)
 	defer done()
 	record := ledger.Record(namespace, page)
-	key := client.ObjectKeyFromObject(&record)
 	err := timed(writeSeal, func() error { return r.Client.Create(ctx, &record) })
-	if apierrors.IsAlreadyExists(err) {
-		err = r.Live.Get(ctx, key, &record)
-	}
-	if err != nil {
-		return page, fmt.Errorf("seal the RolloutRecord %s: %w", key.Name, err)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return page, fmt.Errorf("seal the RolloutRecord %s: it exists, and no list of the log shows it; see what it holds", record.Name)
+	case err != nil:
+		return page, fmt.Errorf("seal the RolloutRecord %s: %w", record.Name, err)
 	}
 	return record.Page, nil
 }

@@ -58,7 +58,6 @@ var permissions = []permission{
 	{verb: "watch", group: "pawl.dev", resource: "rolloutprogresses"},
 	{verb: "create", group: "pawl.dev", resource: "rolloutprogresses"},
 	{verb: "update", group: "pawl.dev", resource: "rolloutprogresses", sub: "status"},
-	{verb: "get", group: "pawl.dev", resource: "rolloutrecords"},
 	{verb: "list", group: "pawl.dev", resource: "rolloutrecords"},
 	{verb: "create", group: "pawl.dev", resource: "rolloutrecords"},
 	{verb: "list", group: "apps", resource: "controllerrevisions"},
