@@ -47,6 +47,7 @@ type Budget struct {
 	Healthy  int32    // status.currentHealthy
 	Desired  int32    // status.desiredHealthy
 	Expected int32    // status.expectedPods
+	Others   []string // other StatefulSets with pods under it and a pod being replaced, as namespace/name; see [State.TakesSlot]
 }
 
 // Slots is how many StatefulSets of a policy may have a pod being replaced. The zero Slots is no limit.
@@ -56,11 +57,12 @@ type Slots struct {
 	Ahead   []string // other StatefulSets that wait for a slot and whose rollout began earlier
 }
 
-// TakesSlot reports whether a pod is being replaced that counts for maxConcurrentSteps. One that was dead does not:
-// replacing it costs nothing.
+// TakesSlot reports whether a pod is being replaced that counts for maxConcurrentSteps, and for the budgets of others. One
+// that was dead or unhealthy does not: replacing it costs nothing. Steps that wait for no turn do: those that a person
+// forced, or someone else began.
 func (s State) TakesSlot() bool {
 	switch s.Step.Reason {
-	case ReasonPodDead, ReasonNothingToProtect, ReasonRepair:
+	case ReasonPodDead, ReasonNothingToProtect, ReasonRepair, ReasonOnlyUnhealthyPod:
 		return false
 	default:
 		return s.Step.Open()
@@ -69,6 +71,11 @@ func (s State) TakesSlot() bool {
 
 // WaitsForSlot reports whether nothing but maxConcurrentSteps holds the next step.
 func (s State) WaitsForSlot() bool { return s.Hold.Reason == ReasonConcurrencyLimit }
+
+// WaitsForBudget reports whether a PodDisruptionBudget holds the next step.
+func (s State) WaitsForBudget() bool {
+	return s.Hold.Reason == ReasonDisruptionBudget || s.Block.Reason == ReasonDisruptionBudget
+}
 
 // GateResult is what one gate said when a step was decided.
 type GateResult struct {
@@ -198,7 +205,10 @@ func holdBudget(v *view) {
 	v.waitForPolicy(v.budget(), append(v.gates(false), v.budget()))
 }
 
-// budget is the answer of all budgets that select the next pod; each has to have room, as for an eviction.
+// budget is the answer of all budgets that select the next pod. Each has to have room, also for the steps of other
+// StatefulSets: nobody takes theirs out of its status as an eviction does, and the disruption controller sees a step only when
+// its pod is gone. A step that it has seen counts twice then, which is slower and safe. One that is recorded and not
+// written has its room already.
 func (v *view) budget() GateResult {
 	open := GateResult{Name: budgetGate, Result: GateOpen}
 	n := v.nextPod()
@@ -216,8 +226,10 @@ func (v *view) budget() GateResult {
 			said = b.Problem
 		case b.Stale:
 			said = fmt.Sprintf("budget %s has no status of its newest generation yet", name)
-		case b.Allowed > 0:
+		case b.Allowed > 0 && (v.confirming || int(b.Allowed) > len(b.Others)):
 			continue
+		case b.Allowed > 0:
+			said = fmt.Sprintf("budget %s has room for %d, taken by %s", name, b.Allowed, strings.Join(b.Others, ", "))
 		case b.Desired >= b.Expected:
 			said = fmt.Sprintf("budget %s never allows a disruption: it wants %d of %d pods healthy", name, b.Desired, b.Expected)
 		default:
@@ -273,7 +285,7 @@ func holdBaking(v *view) { v.hold(ReasonBaking, v.bakingPod(), finding{}) }
 // their turn. A step that is recorded and not written has its slot already.
 func noSlot(v *view) bool {
 	s := v.o.Policy.Slots
-	return s.Limit > 0 && !v.wayBack() && !v.confirming && int(s.Limit) <= len(s.Holders)+len(s.Ahead)
+	return v.enforce() && s.Limit > 0 && !v.wayBack() && !v.confirming && int(s.Limit) <= len(s.Holders)+len(s.Ahead)
 }
 
 func holdSlot(v *view) { v.hold(ReasonConcurrencyLimit, v.nextPod(), finding{}) }

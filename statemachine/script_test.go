@@ -223,7 +223,7 @@ func (s *script) gate(args []datadriven.CmdArg) error {
 	return nil
 }
 
-// budget sets a PodDisruptionBudget over all pods: NAME allowed healthy desired expected, or a flag.
+// budget sets a PodDisruptionBudget over all pods: NAME allowed healthy desired expected others, or a flag.
 func (s *script) budget(args []datadriven.CmdArg) error {
 	b := Budget{Name: args[0].Key, Ordinals: ordinalRange(s.o.Start, s.o.Replicas)}
 	for _, a := range args[1:] {
@@ -242,6 +242,8 @@ func (s *script) budget(args []datadriven.CmdArg) error {
 			b.Expected = int32(n)
 		case "stale":
 			b.Stale = true
+		case "others":
+			b.Others = a.Vals
 		case "of":
 			b.Ordinals = OrdinalsOf(int32(n))
 		case "problem":
