@@ -55,30 +55,52 @@ func (p *programs) forget(name string) {
 func (r *Reconciler) gatesOf(
 	ctx context.Context, policy *v1alpha1.RolloutPolicy, f facts, o statemachine.Observation,
 ) (gates []statemachine.Gate, askAt time.Time, err error) {
-	set := f.statefulSet
 	if policy == nil || len(policy.Spec.Gates) == 0 {
-		r.owners.release(client.ObjectKeyFromObject(set))
+		r.owners.release(client.ObjectKeyFromObject(f.statefulSet))
 		return nil, askAt, nil
 	}
-	compiled := r.programs.of(policy)
-	var in gate.Input
-	if compiled.AsksOwner() {
-		owner := r.owners.of(ctx, set, f.now)
-		in.Owner, in.OwnerProblem, askAt = owner.object, owner.problem, owner.again
+	var owner ownerAnswer
+	if r.programs.of(policy).AsksOwner() {
+		owner = r.owners.of(ctx, f.statefulSet, f.now)
 	} else {
-		r.owners.release(client.ObjectKeyFromObject(set))
+		r.owners.release(client.ObjectKeyFromObject(f.statefulSet))
 	}
+	gates, err = r.askGates(ctx, policy, f.statefulSet, f.pods, o, owner)
+	return gates, owner.again, err
+}
+
+// askLive asks the gates once more before a step, if they ask the owner: of the API server. A watch that lags, or is
+// refused since it began, shows an owner that was healthy once.
+func (r *Reconciler) askLive(ctx context.Context, s sight, o *statemachine.Observation) (asked bool, err error) {
+	if len(o.Policy.Gates) == 0 {
+		return false, nil
+	}
+	policy, _, err := r.policyOf(ctx, s.set)
+	if err != nil || policy == nil || !r.programs.of(policy).AsksOwner() {
+		return false, err
+	}
+	o.Policy.Gates, err = r.askGates(ctx, policy, s.set, s.pods, *o, r.owners.live(ctx, s.set))
+	return true, err
+}
+
+// askGates asks all gates of a policy.
+func (r *Reconciler) askGates(
+	ctx context.Context, policy *v1alpha1.RolloutPolicy, set *appsv1.StatefulSet, pods []corev1.Pod, o statemachine.Observation, owner ownerAnswer,
+) ([]statemachine.Gate, error) {
+	compiled := r.programs.of(policy)
+	in := gate.Input{Owner: owner.object, OwnerProblem: owner.problem}
+	var err error
 	if compiled.AsksStatefulSet() {
 		if in.StatefulSet, err = asJSON(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet")); err != nil {
-			return nil, askAt, err
+			return nil, err
 		}
 	}
 	if compiled.AsksPods() {
-		if in.Pods, err = podsAsJSON(f.pods, o); err != nil {
-			return nil, askAt, err
+		if in.Pods, err = podsAsJSON(pods, o); err != nil {
+			return nil, err
 		}
 	}
-	return compiled.Ask(ctx, in), askAt, nil
+	return compiled.Ask(ctx, in), nil
 }
 
 // podsAsJSON are the pods that are there, in the order of their ordinals.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +23,7 @@ import (
 // without such gates pays nothing.
 type owners struct {
 	cache      cache.Cache
+	reader     client.Reader // of the API server itself
 	mapper     meta.RESTMapper
 	client     client.Client
 	namespaces []string // that Pawl watches; empty is all
@@ -50,41 +52,96 @@ type ownerAnswer struct {
 	again   time.Time // when to ask again, where no change will call; zero for never
 }
 
+// ownerReference is the owner that a StatefulSet names.
+type ownerReference struct {
+	*metav1.OwnerReference
+	gvk     schema.GroupVersionKind
+	name    types.NamespacedName
+	mapping *meta.RESTMapping
+}
+
+// referenceOf finds out where the owner of a StatefulSet is; nil if it has none. Its kind may be one that nobody serves.
+func (w *owners) referenceOf(set client.Object) (*ownerReference, string) {
+	owner := metav1.GetControllerOf(set)
+	if owner == nil {
+		return nil, ""
+	}
+	ref := &ownerReference{
+		OwnerReference: owner, gvk: schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind),
+		name: types.NamespacedName{Namespace: set.GetNamespace(), Name: owner.Name},
+	}
+	var err error
+	if ref.mapping, err = w.mapper.RESTMapping(ref.gvk.GroupKind(), ref.gvk.Version); err != nil {
+		return ref, fmt.Sprintf("the API server does not serve %s of %s", owner.Kind, owner.APIVersion)
+	}
+	if ref.mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		ref.name.Namespace = ""
+	}
+	return ref, ""
+}
+
+// answer is the object that was found for the reference, which has to be the very one.
+func (ref *ownerReference) answer(found *unstructured.Unstructured) ownerAnswer {
+	switch {
+	case found == nil:
+		return ownerAnswer{problem: fmt.Sprintf("%s %s does not exist", ref.Kind, ref.Name)}
+	case found.GetUID() != ref.UID:
+		return ownerAnswer{problem: fmt.Sprintf("%s %s is another one than the StatefulSet was made of", ref.Kind, ref.Name)}
+	default:
+		return ownerAnswer{object: found.Object}
+	}
+}
+
 // of is the owner of a StatefulSet, which is watched from now on.
 func (w *owners) of(ctx context.Context, set client.Object, now time.Time) ownerAnswer {
-	key, owner := client.ObjectKeyFromObject(set), metav1.GetControllerOf(set)
-	if owner == nil {
+	key := client.ObjectKeyFromObject(set)
+	ref, problem := w.referenceOf(set)
+	switch {
+	case ref == nil:
 		w.release(key)
 		return ownerAnswer{}
+	case problem != "":
+		w.release(key)
+		return ownerAnswer{problem: problem, again: now.Add(tryAgain)}
 	}
-	gvk := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
-	name := types.NamespacedName{Namespace: key.Namespace, Name: owner.Name}
-	mapping, err := w.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return ownerAnswer{problem: fmt.Sprintf("the API server does not serve %s of %s", gvk.Kind, owner.APIVersion), again: now.Add(tryAgain)}
-	}
-	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		name.Namespace = ""
-	}
-	k := w.want(ctx, key, name, mapping, now)
+	k := w.want(ctx, key, ref.name, ref.mapping, now)
 	switch {
 	case k.problem != "":
 		return ownerAnswer{problem: k.problem, again: k.again}
 	case !k.informer.HasSynced():
-		return ownerAnswer{problem: fmt.Sprintf("%s %s has not been read yet", gvk.Kind, owner.Name)}
+		return ownerAnswer{problem: fmt.Sprintf("%s %s has not been read yet", ref.Kind, ref.Name)}
 	}
 	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(gvk)
-	found, err := fetch(ctx, client.Reader(w.cache), name, object)
-	switch {
-	case err != nil:
+	object.SetGroupVersionKind(ref.gvk)
+	found, err := fetch(ctx, client.Reader(w.cache), ref.name, object)
+	if err != nil {
 		return ownerAnswer{problem: err.Error(), again: now.Add(tryAgain)}
-	case found == nil:
-		return ownerAnswer{problem: fmt.Sprintf("%s %s does not exist", gvk.Kind, owner.Name)}
-	case found.GetUID() != owner.UID:
-		return ownerAnswer{problem: fmt.Sprintf("%s %s is another one than the StatefulSet was made of", gvk.Kind, owner.Name)}
 	}
-	return ownerAnswer{object: found.Object}
+	return ref.answer(found)
+}
+
+// live is the owner of a StatefulSet as the API server has it at this moment. It is listed, so that the right to watch its
+// kind is enough.
+func (w *owners) live(ctx context.Context, set client.Object) ownerAnswer {
+	ref, problem := w.referenceOf(set)
+	if ref == nil || problem != "" {
+		return ownerAnswer{problem: problem}
+	}
+	ctx, done := context.WithTimeout(ctx, writeTimeout)
+	defer done()
+	var list unstructured.UnstructuredList
+	list.SetGroupVersionKind(ref.gvk)
+	err := w.reader.List(ctx, &list, client.InNamespace(ref.name.Namespace), client.MatchingFields{"metadata.name": ref.name.Name})
+	switch {
+	case apierrors.IsForbidden(err):
+		return ownerAnswer{problem: mayNot("list", ref.mapping.Resource.GroupResource())}
+	case err != nil:
+		return ownerAnswer{problem: fmt.Sprintf("%s %s cannot be read: %v", ref.Kind, ref.Name, err)}
+	case len(list.Items) == 0:
+		return ref.answer(nil)
+	default:
+		return ref.answer(&list.Items[0])
+	}
 }
 
 // want has the kind watched, if that is allowed.
@@ -142,6 +199,8 @@ func (w *owners) watch(ctx context.Context, k *watchedKind, mapping *meta.RESTMa
 
 // refused says which permission is missing; empty if none is.
 func (w *owners) refused(ctx context.Context, mapping *meta.RESTMapping) string {
+	ctx, done := context.WithTimeout(ctx, writeTimeout) // all that ask for owners wait for it
+	defer done()
 	namespaces := w.namespaces
 	if len(namespaces) == 0 || mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		namespaces = []string{metav1.NamespaceAll}
@@ -158,11 +217,15 @@ func (w *owners) refused(ctx context.Context, mapping *meta.RESTMapping) string 
 				return "not known whether it may be read: " + err.Error()
 			}
 			if !review.Status.Allowed {
-				return fmt.Sprintf("Pawl may not %s %s; grant that to its service account", verb, resource)
+				return mayNot(verb, resource)
 			}
 		}
 	}
 	return ""
+}
+
+func mayNot(verb string, resource schema.GroupResource) string {
+	return fmt.Sprintf("Pawl may not %s %s; grant that to its service account", verb, resource)
 }
 
 // changed calls the StatefulSets of an owner.

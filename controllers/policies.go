@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,8 +49,11 @@ func (p *Policies) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	}
 	ctx, done := writing(ctx)
 	defer done()
-	// Of a conflict another look follows, if it was the spec that changed.
-	if err := p.Client.Status().Update(ctx, next); err != nil && !apierrors.IsConflict(err) {
+	err = p.Client.Status().Update(ctx, next)
+	if apierrors.IsConflict(err) { // a change of metadata alone causes no other look
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("say whether the RolloutPolicy can be used: %w", err)
 	}
 	return ctrl.Result{}, nil

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -122,6 +123,9 @@ func (f facts) budget(budget *policyv1.PodDisruptionBudget) statemachine.Budget 
 	b := statemachine.Budget{
 		Name: budget.Name, Stale: status.ObservedGeneration < budget.Generation,
 		Allowed: status.DisruptionsAllowed, Healthy: status.CurrentHealthy, Desired: status.DesiredHealthy, Expected: status.ExpectedPods,
+	}
+	if c := meta.FindStatusCondition(status.Conditions, policyv1.DisruptionAllowedCondition); c != nil && c.Reason == policyv1.SyncFailedReason {
+		b.Problem = "the status of budget " + budget.Name + " cannot be worked out: " + c.Message
 	}
 	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 	if err != nil { // the API server lets none through

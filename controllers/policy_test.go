@@ -77,3 +77,15 @@ func TestBudgetOfPods(t *testing.T) {
 		})
 	}
 }
+
+// A budget over pods that are not all of StatefulSets and Deployments has numbers that nobody worked out.
+func TestABudgetWhoseStatusFailedIsNotBelieved(t *testing.T) {
+	f := facts{statefulSet: &appsv1.StatefulSet{}}
+	b := f.budget(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Status: policyv1.PodDisruptionBudgetStatus{
+		DisruptionsAllowed: 1,
+		Conditions: []metav1.Condition{{
+			Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: "found no controllers for pod db-0",
+		}},
+	}})
+	NewWithT(t).Expect(b.Problem).To(Equal("the status of budget b cannot be worked out: found no controllers for pod db-0"))
+}

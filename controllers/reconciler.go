@@ -55,6 +55,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case errors.Is(err, errNotYet):
 		return ctrl.Result{RequeueAfter: staleAfter}, nil // the watch event comes sooner (I8)
 	case err != nil:
+		if !stale(err) {
+			r.slots.pass(req.NamespacedName)
+		}
 		return r.again(ctx, req, err, t), nil
 	}
 	r.backOff.Forget(req)
@@ -80,6 +83,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req ctrl.Request, t *trace) 
 	}
 	log, err := r.open(ctx, s, t)
 	if err != nil {
+		r.slots.pass(s.key)
 		return ctrl.Result{}, r.halt(ctx, s, t, err)
 	}
 	r.follow(s, log)

@@ -64,7 +64,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	call := &caller{}
 	r.slots.wake = call.reconcile
 	r.owners = owners{
-		cache: mgr.GetCache(), mapper: mgr.GetRESTMapper(), client: mgr.GetClient(), namespaces: o.Namespaces, wake: call.reconcile,
+		cache: mgr.GetCache(), reader: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), client: mgr.GetClient(), namespaces: o.Namespaces,
+		wake: call.reconcile,
 	}
 	if err := addRetention(mgr, o); err != nil {
 		return err

@@ -39,16 +39,19 @@ func TestSlotsNameHoldersAndThoseWhoseTurnComesFirst(t *testing.T) {
 	var woken []string
 	s := &slots{wake: func(key types.NamespacedName) { woken = append(woken, key.Name) }}
 	me := member{policy: "fleet", since: slotEpoch.Add(3 * time.Minute)}
-	_, _ = s.of(keyOf("me"), me, 2)
+	_ = s.of(keyOf("me"), me, 2)
 	s.follow(keyOf("a"), "fleet", stepping(""))
 	s.follow(keyOf("b"), "fleet", stepping(""))
 	s.follow(keyOf("dead"), "fleet", stepping(statemachine.ReasonPodDead))
+	s.follow(keyOf("unhealthy"), "fleet", stepping(statemachine.ReasonOnlyUnhealthyPod))
 	s.follow(keyOf("other"), "default", stepping(""))
+	s.follow(types.NamespacedName{Namespace: "elsewhere", Name: "c"}, "default", stepping(""))
 	s.follow(keyOf("late"), "fleet", queueing(4))
 	s.follow(keyOf("early"), "fleet", queueing(2))
 	s.follow(keyOf("me"), "fleet", queueing(3))
-	got, _ := s.of(keyOf("me"), me, 2)
-	g.Expect(got).To(Equal(statemachine.Slots{Limit: 2, Holders: []string{"shop/a", "shop/b"}, Ahead: []string{"shop/early"}}))
+	got := s.of(keyOf("me"), me, 2)
+	g.Expect(got.beside).To(Equal([]types.NamespacedName{keyOf("a"), keyOf("b"), keyOf("other")}))
+	g.Expect(got.slots).To(Equal(statemachine.Slots{Limit: 2, Holders: []string{"shop/a", "shop/b"}, Ahead: []string{"shop/early"}}))
 	g.Expect(woken).To(BeEmpty())
 
 	s.follow(keyOf("a"), "fleet", statemachine.State{Name: statemachine.Done})
@@ -57,6 +60,42 @@ func TestSlotsNameHoldersAndThoseWhoseTurnComesFirst(t *testing.T) {
 	g.Expect(woken).To(Equal([]string{"early", "me"}), "and if that one does not take it, the next")
 	s.leave(keyOf("b"))
 	g.Expect(woken).To(Equal([]string{"early", "me", "me", "late"}))
+}
+
+// A StatefulSet whose log is damaged, or that some error keeps, is first in the queue for ever: those behind it must not wait.
+func TestOneThatCannotGoOnLetsOthersPass(t *testing.T) {
+	g := NewWithT(t)
+	var woken []string
+	s := &slots{wake: func(key types.NamespacedName) { woken = append(woken, key.Name) }}
+	me := member{policy: "fleet", since: slotEpoch.Add(3 * time.Minute)}
+	g.Expect(s.of(keyOf("me"), me, 1).slots.Ahead).To(BeEmpty())
+	s.follow(keyOf("damaged"), "fleet", queueing(2))
+	s.follow(keyOf("me"), "fleet", queueing(3))
+	g.Expect(s.of(keyOf("me"), me, 1).slots.Ahead).To(Equal([]string{"shop/damaged"}))
+	woken = nil
+	s.pass(keyOf("damaged"))
+	g.Expect(woken).To(Equal([]string{"me"}))
+	g.Expect(s.of(keyOf("me"), me, 1).slots.Ahead).To(BeEmpty())
+
+	s.follow(keyOf("damaged"), "fleet", stepping(""))
+	s.pass(keyOf("damaged"))
+	g.Expect(s.of(keyOf("me"), me, 1).slots.Holders).To(Equal([]string{"shop/damaged"}), "what is being replaced stays so")
+}
+
+// The room of a budget may have been free in its status for long when the step that took it ends.
+func TestTheEndOfAStepCallsThoseThatWaitForABudget(t *testing.T) {
+	g := NewWithT(t)
+	var woken []string
+	s := &slots{wake: func(key types.NamespacedName) { woken = append(woken, key.Name) }}
+	waits := statemachine.State{Name: statemachine.Waiting, Hold: statemachine.Hold{Reason: statemachine.ReasonDisruptionBudget}}
+	blocked := statemachine.State{Name: statemachine.Blocked, Block: statemachine.Block{Reason: statemachine.ReasonDisruptionBudget}}
+	s.follow(keyOf("a"), "default", stepping(""))
+	s.follow(keyOf("b"), "default", waits)
+	s.follow(keyOf("c"), "fleet", blocked)
+	s.follow(types.NamespacedName{Namespace: "elsewhere", Name: "d"}, "default", waits)
+	g.Expect(woken).To(BeEmpty())
+	s.follow(keyOf("a"), "default", statemachine.State{Name: statemachine.Waiting})
+	g.Expect(woken).To(ConsistOf("b", "c"))
 }
 
 // However many workers ask at once, no more than the limit take a slot.
@@ -71,8 +110,8 @@ func TestSlotsAreNotTakenTwice(t *testing.T) {
 		workers.Go(func() {
 			key, me := keyOf(fmt.Sprint("s", i)), member{policy: "fleet", since: slotEpoch}
 			for range rounds {
-				seen, version := s.of(key, me, limit)
-				if len(seen.Holders) >= limit || !s.take(key, me, version) {
+				seen := s.of(key, me, limit)
+				if len(seen.slots.Holders) >= limit || !s.take(key, me, seen.version) {
 					continue
 				}
 				mutex.Lock()
@@ -106,6 +145,7 @@ func TestStepsThatWereRecordedBeforeARestartHoldSlots(t *testing.T) {
 		{"blocked in a step", v1alpha1.StateBlocked, []line{{"StepStarted", ""}, {"Blocked", "ImagePullBackOff"}}, true},
 		{"blocked between steps", v1alpha1.StateBlocked, []line{{"StepStarted", ""}, {"StepCompleted", ""}, {"Blocked", "GateClosed"}}, false},
 		{"stepping, and the page is full of other things", v1alpha1.StateStepping, []line{{"Held", ""}, {"Released", ""}}, true},
+		{"blocked, and the page is full of other things", v1alpha1.StateBlocked, []line{{"Blocked", ""}, {"BlockedAgain", ""}}, true},
 		{"waiting", v1alpha1.StateWaiting, []line{{"StepStarted", ""}, {"StepAborted", ""}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

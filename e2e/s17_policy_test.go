@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,7 +11,10 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -216,6 +220,95 @@ func TestS17ConcurrentSteps(t *testing.T) {
 	})
 }
 
+// One PodDisruptionBudget over several StatefulSets, all changed at once: what it allows is for one of them at a time. Its
+// status shows room to all until the first pod is gone.
+func TestS17SharedBudget(t *testing.T) {
+	t.Parallel()
+	tellOne(t, "s17-shared", appsv1.ParallelPodManagement, true, settings{}, func(s *story) {
+		const sets = 6
+		s.rolloutPolicy(pawlv1alpha1.RolloutPolicySpec{})
+		tier := map[string]string{"tier": "database"}
+		small := func(set *appsv1.StatefulSet) {
+			s.governed(set)
+			set.Spec.Replicas = new(int32(2))
+			maps.Copy(set.Spec.Template.Labels, tier)
+		}
+		one := intstr.FromInt32(1)
+		s.Expect(lab.alice.Create(s.t.Context(), &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Name: "shared", Namespace: s.namespace},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one, Selector: &metav1.LabelSelector{MatchLabels: tier}},
+		})).To(Succeed())
+		s.create("1", small)
+		names := []string{name}
+		for i := range sets - 1 {
+			names = append(names, fmt.Sprintf("shard-%d", i))
+			s.submit("1", func(set *appsv1.StatefulSet) {
+				set.Name = names[len(names)-1]
+				set.Spec.Selector.MatchLabels = map[string]string{"app": set.Name}
+				set.Spec.Template.Labels = map[string]string{"app": set.Name}
+			}, small)
+		}
+		s.Eventually(func() (int32, error) {
+			budget := &policyv1.PodDisruptionBudget{}
+			err := lab.alice.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "shared"}, budget)
+			return budget.Status.CurrentHealthy, err
+		}, 2*patience).Should(BeEquivalentTo(2*sets), "waiting for all pods to be healthy")
+		watch := s.watchSteps()
+		for _, n := range names {
+			s.kubectl("set", "image", "sts/"+n, "mysqld="+image("2"))
+		}
+		s.Eventually(watch.finished, 4*patience).Should(Equal(len(names)), "waiting for all to be updated")
+		most, held := watch.end()
+		s.Expect(most).To(Equal(1), "what the budget allows, and never more")
+		s.Expect(held).To(ContainSubstring("budget shared "), "who waits says for what")
+	})
+}
+
+// The right to read the owner is withdrawn after it was read: nobody knows how it is now, so there is no step.
+func TestS17OwnerNoLongerReadable(t *testing.T) {
+	t.Parallel()
+	tellOne(t, "s17-withdrawn", appsv1.ParallelPodManagement, true, settings{}, func(s *story) {
+		role := &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{ownerOfStory}, Verbs: []string{"list", "watch"}}},
+		}
+		s.Expect(lab.admin.Create(s.t.Context(), role)).To(Succeed())
+		s.t.Cleanup(func() { _ = lab.admin.Delete(context.Background(), role) })
+		binding := func() *rbacv1.ClusterRoleBinding {
+			return &rbacv1.ClusterRoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
+				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: s.namespace},
+				Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: pawlNamespace, Name: pawlAccount}},
+			}
+		}
+		may := func() bool {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: pawlUser, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: ownerOfStory},
+			}}
+			s.Expect(lab.admin.Create(s.t.Context(), review)).To(Succeed())
+			return review.Status.Allowed
+		}
+		s.Expect(lab.admin.Create(s.t.Context(), binding())).To(Succeed())
+		s.t.Cleanup(func() { _ = lab.admin.Delete(context.Background(), binding()) })
+		s.Eventually(may, patience).Should(BeTrue(), "waiting for the right to read owners")
+		owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "cluster", Namespace: s.namespace}, Data: map[string]string{"healthy": "yes"}}
+		s.Expect(lab.alice.Create(s.t.Context(), owner)).To(Succeed())
+		s.rolloutPolicy(pawlv1alpha1.RolloutPolicySpec{Gates: []pawlv1alpha1.Gate{{Name: "healthy", Expression: "owner.data.healthy == 'yes'"}}})
+		s.create("1", s.governed, func(set *appsv1.StatefulSet) {
+			set.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
+		})
+		s.setImage("2")
+		s.waitFor("the rollout with the right", rolloutDone(2))
+
+		s.Expect(lab.admin.Delete(s.t.Context(), binding())).To(Succeed())
+		s.Eventually(may, patience).Should(BeFalse(), "waiting for the right to be withdrawn")
+		s.setImage("3")
+		s.waits("GateError", 3, "gate healthy cannot be evaluated", "Pawl may not list configmaps; grant that to its service account")
+		s.Expect(lab.admin.Create(s.t.Context(), binding())).To(Succeed())
+		s.waitFor("the rollout to complete", rolloutDone(3))
+	})
+}
+
 // stepWatch counts, in the order in which the API server stored them, how many have a pod being replaced.
 type stepWatch struct {
 	stop     context.CancelFunc
@@ -254,7 +347,7 @@ func (w *stepWatch) see(rp *pawlv1alpha1.RolloutProgress) {
 		}
 	}
 	w.most = max(w.most, stepping)
-	if rp.Status.Reason == "ConcurrencyLimit" {
+	if r := rp.Status.Reason; r == "ConcurrencyLimit" || r == "DisruptionBudget" {
 		w.lastHeld = rp.Status.Message
 	}
 	if r := rp.Status.Rollout; rp.Status.State == "Done" && r != nil && r.Number == 2 {

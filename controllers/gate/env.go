@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -55,7 +56,7 @@ func program(source string, yields *cel.Type, uses map[string]bool) (cel.Program
 		return nil, fmt.Errorf("it yields %s, and has to yield %s", t, yields)
 	}
 	for _, reference := range checked.NativeRep().ReferenceMap() {
-		uses[reference.Name] = true
+		uses[strings.TrimPrefix(reference.Name, ".")] = true // .owner is owner, whatever a macro calls so
 	}
 	p, err := env.Program(checked, cel.CostLimit(costLimit), cel.InterruptCheckFrequency(interruptEvery), cel.EvalOptions(cel.OptOptimize))
 	if err != nil {

@@ -238,3 +238,13 @@ func BenchmarkCompile(b *testing.B) {
 		}
 	}
 }
+
+// An owner that is named from the root is the owner too: Pawl has to read it, or the gate would see none (I12).
+func TestTheOwnerIsAskedByEitherName(t *testing.T) {
+	for _, expression := range []string{"owner.ready", ".owner.ready", "[1].all(owner, .owner.ready)", "has(.owner.ready)"} {
+		g := NewWithT(t)
+		p := Compile([]v1alpha1.Gate{{Name: "g", Expression: expression}})
+		g.Expect(p.Err()).NotTo(HaveOccurred(), expression)
+		g.Expect(p.AsksOwner()).To(BeTrue(), expression)
+	}
+}
