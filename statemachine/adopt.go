@@ -72,7 +72,9 @@ func adopted(v *view) bool {
 	if v.enforce() {
 		to = v.parkAt()
 		// What is absent is not being replaced: it is still to come, or to be adopted from the earlier one.
-		comesUp := e.Reason == ReasonCreated && v.o.CurrentRevision == v.o.UpdateRevision
+		// With a status that is behind it may come back at a revision that nobody ran.
+		current := v.o.UpdateRevision == "" || v.o.UpdateRevision == v.o.TemplateRevision
+		comesUp := e.Reason == ReasonCreated && v.o.CurrentRevision == v.o.UpdateRevision && current
 		if comesUp || e.Reason == ReasonRecreated && v.nonePresent() {
 			to = Parked
 		}
