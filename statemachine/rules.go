@@ -99,7 +99,7 @@ func complete(v *view) {
 
 // 6: what others released is a step all the same: the pods must be available before the next one.
 func releasedByOthers(v *view) bool {
-	return !v.s.Step.Open() && v.s.Rollout.Reason != ReasonBringUp && v.highestReleased() >= 0
+	return !v.s.Step.Open() && !bringUp(v) && v.highestReleased() >= 0
 }
 
 // highestReleased is the highest released pod that this rollout has not finished, or -1.
