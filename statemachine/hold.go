@@ -39,7 +39,7 @@ func (v *view) worthTelling(why Reason, since time.Time) bool {
 	if class.hard() {
 		return !h.Reason.class().hard() || v.reached(h.Changed.Add(changeTime))
 	}
-	if !v.quiet() {
+	if !v.quiet() && !why.gate() { // a gate that stops the step is not what a crashing pod shows in between
 		return false
 	}
 	if class == classNone {
