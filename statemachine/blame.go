@@ -119,22 +119,36 @@ func (v *view) inTheWayOfStep() iter.Seq[int] {
 		for i := range v.o.Pods {
 			mine := v.has(v.s.Step.Ordinals, i) && !v.finished(i)
 			below := waits && (i < top || v.o.Parallel)
-			if (mine || below) && !v.healthy(i) && !yield(i) {
+			if (mine || below) && !v.healthy(i) && !v.stopsBelow(i) && !yield(i) {
 				return
 			}
 		}
 	}
 }
 
-// waitingOfStep yields the pods of the open step that are healthy and not replaced yet.
+// waitingOfStep yields the pods of the open step that are healthy, or kept waiting by a lower one, and not replaced yet.
 func (v *view) waitingOfStep() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i := range v.unfinishedOfStep() {
-			if v.healthy(i) && !yield(i) {
+			if (v.healthy(i) || v.stopsBelow(i)) && !yield(i) {
 				return
 			}
 		}
 	}
+}
+
+// stopsBelow reports whether the StatefulSet controller does not come to this pod, which it would have to create or Pawl
+// to repair, because it stops at a lower one.
+func (v *view) stopsBelow(i int) bool {
+	if v.o.Parallel || v.o.Pods[i].Terminating || v.atTarget(i) {
+		return false
+	}
+	for k := range i {
+		if !v.healthy(k) {
+			return true
+		}
+	}
+	return false
 }
 
 // waitsBelow reports whether the open step may be waiting for pods that are not in it, and below which index.
