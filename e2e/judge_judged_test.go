@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -183,4 +186,13 @@ func TestUnknownWritesAreSeen(t *testing.T) {
 		r.ObjectRef.Resource, r.ObjectRef.Subresource, _ = strings.Cut(r.ObjectRef.Resource, "/")
 		NewWithT(t).Expect(r.known()).To(Equal(c.known), "%s %s", c.what, c.body)
 	}
+}
+
+// A command that hangs does not take the stories with it, nor what it started, and it is named.
+func TestACommandThatHangs(t *testing.T) {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("did not end in time"))
+	defer cancel()
+	out, err := attempt(ctx, "", "sh", "-c", "echo begun; exec sleep 600")
+	NewWithT(t).Expect(err).To(MatchError("sh -c echo begun; exec sleep 600: did not end in time"))
+	NewWithT(t).Expect(out).To(Equal("begun\n"))
 }

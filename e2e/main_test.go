@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -49,13 +50,29 @@ func tellAll(m *testing.M) int {
 	return code
 }
 
+// commandTime is how long a command of a story may take; those that wait have a timeout of their own, which is shorter.
+const commandTime = 2 * time.Minute
+
 // run returns what a command prints, and its error if it has one.
 func run(command string, args ...string) string {
-	out, err := exec.Command(command, args...).CombinedOutput()
+	out, err := attempt(context.Background(), "", command, args...)
 	if err != nil {
-		return fmt.Sprintf("%s%s %s: %v\n", out, filepath.Base(command), strings.Join(args, " "), err)
+		return fmt.Sprintf("%s%v\n", out, err)
 	}
-	return string(out)
+	return out
+}
+
+// attempt runs a command with this input. One that does not end is ended, and the error says which it was.
+func attempt(ctx context.Context, input, command string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, commandTime, fmt.Errorf("did not end within %s", commandTime))
+	defer cancel()
+	c := exec.CommandContext(ctx, command, args...)
+	c.Stdin, c.WaitDelay = strings.NewReader(input), 10*time.Second // what it started may hold its output
+	out, err := c.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("%s %s: %w", filepath.Base(command), strings.Join(args, " "), cmp.Or(context.Cause(ctx), err))
+	}
+	return string(out), nil
 }
 
 // tally counts how often each story was told and how long it took.

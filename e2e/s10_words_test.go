@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -19,15 +18,12 @@ import (
 func (s *story) alice(manifest string, args ...string) string {
 	s.t.Helper()
 	out, err := s.aliceTries(manifest, args...)
-	s.Expect(err).NotTo(HaveOccurred(), "kubectl %s: %s", strings.Join(args, " "), out)
+	s.Expect(err).NotTo(HaveOccurred(), "it says: %s", out)
 	return out
 }
 
 func (s *story) aliceTries(manifest string, args ...string) (string, error) {
-	c := exec.CommandContext(s.t.Context(), lab.lab.Kubectl, append([]string{"--kubeconfig", lab.lab.Kubeconfigs["alice"], "-n", s.namespace}, args...)...)
-	c.Stdin = strings.NewReader(manifest)
-	out, err := c.CombinedOutput()
-	return string(out), err
+	return attempt(s.t.Context(), manifest, lab.lab.Kubectl, append([]string{"--kubeconfig", lab.lab.Kubeconfigs["alice"], "-n", s.namespace}, args...)...)
 }
 
 // manifest is the StatefulSet as people keep it in git: without what the API server fills in.
