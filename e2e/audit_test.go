@@ -10,14 +10,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // request is one line of the audit log. Of reads, leases, events and access reviews only those of the accounts of Pawl are
-// in it, and of bodies only the patches of StatefulSets and the leases of Pawl.
+// in it, and of bodies only the patches of StatefulSets, and of Pawl what it deletes pods with and its leases.
 type request struct {
 	At   metav1.MicroTime `json:"stageTimestamp"`
 	Verb string           `json:"verb"`
@@ -78,10 +77,12 @@ func (r request) known() bool {
 	decoder.DisallowUnknownFields()
 	guarded := decoder.Decode(&c) == nil && c.Metadata.UID != "" && c.Metadata.ResourceVersion != ""
 	partition, revision := c.Spec.UpdateStrategy.RollingUpdate.Partition != nil, c.Status.CurrentRevision != ""
-	switch strings.TrimSuffix(r.Verb+" "+r.ObjectRef.Resource+"/"+r.ObjectRef.Subresource, "/") {
-	case "create rolloutprogresses", "patch rolloutprogresses", "update rolloutprogresses/status",
-		"create rolloutrecords", "delete rolloutrecords", "delete pods":
+	switch r.write() {
+	case "create rolloutprogresses", "patch rolloutprogresses", "update rolloutprogresses/status", "create rolloutrecords", "delete rolloutrecords":
 		return true
+	case "delete pods":
+		p := r.preconditions()
+		return p.UID != "" && p.ResourceVersion != ""
 	case "patch statefulsets":
 		return guarded && partition && !revision
 	case "patch statefulsets/status":
@@ -89,6 +90,16 @@ func (r request) known() bool {
 	default:
 		return false
 	}
+}
+
+// write is the request as the failpoints and the tables have it: "patch statefulsets/status".
+func (r request) write() string {
+	return strings.TrimSuffix(r.Verb+" "+r.ObjectRef.Resource+"/"+r.ObjectRef.Subresource, "/")
+}
+
+// byPawl reports whether it comes from an account that a manager may run as.
+func (r request) byPawl() bool {
+	return strings.HasPrefix(r.User.Username, "system:serviceaccount:"+pawlNamespace+":")
 }
 
 // refused reports whether the request came to nothing.
@@ -152,11 +163,7 @@ func (s *story) requests(user string) []request {
 func (s *story) tried(user string) []string {
 	var found []string
 	for _, r := range s.requests(user) {
-		what := r.ObjectRef.Resource
-		if r.ObjectRef.Subresource != "" {
-			what += "/" + r.ObjectRef.Subresource
-		}
-		found = append(found, fmt.Sprintf("%s %s", r.Verb, what))
+		found = append(found, r.write())
 	}
 	return found
 }
@@ -165,43 +172,14 @@ func (s *story) tried(user string) []string {
 func (s *story) byManagers() []request {
 	all, err := lab.audit.in(s.namespace, lab.lab.AuditLog)
 	s.Expect(err).NotTo(HaveOccurred())
-	return slices.DeleteFunc(all, func(r request) bool {
-		return !strings.HasPrefix(r.User.Username, "system:serviceaccount:"+pawlNamespace+":") || r.refused()
-	})
-}
-
-// partitionsWritten are the partitions of the StatefulSet of the story that Pawl wrote, and revisionsRestored what it set status.currentRevision to.
-func (s *story) partitionsWritten() []int32 {
-	var found []int32
-	for _, r := range s.byManagers() {
-		if p := r.change().Spec.UpdateStrategy.RollingUpdate.Partition; p != nil && r.ObjectRef.Name == name {
-			found = append(found, *p)
-		}
-	}
-	return found
-}
-
-// A try that is recorded lasts a second: what the StatefulSet controller overwrites in it is set back again without another
-// record, as one that was not written would be (I7). That is one try.
-func (s *story) revisionsRestored() []string {
-	const oneTry = time.Second
-	var found []string
-	var began time.Time
-	for _, r := range s.byManagers() {
-		revision := r.change().Status.CurrentRevision
-		if revision == "" || len(found) > 0 && found[len(found)-1] == revision && r.At.Sub(began) < oneTry {
-			continue
-		}
-		found, began = append(found, revision), r.At.Time
-	}
-	return found
+	return slices.DeleteFunc(all, func(r request) bool { return !r.byPawl() || r.refused() })
 }
 
 // audited are the requests of a user that came through, to a resource itself: the names of the objects.
 func (s *story) audited(user, verb, resource string) []string {
 	var found []string
 	for _, r := range s.requests(user) {
-		if r.Verb == verb && r.ObjectRef.Resource == resource && r.ObjectRef.Subresource == "" && !r.refused() {
+		if r.write() == verb+" "+resource && !r.refused() {
 			found = append(found, r.ObjectRef.Name)
 		}
 	}

@@ -143,7 +143,6 @@ func (s *story) damage() {
 	before := rp.DeepCopy()
 	rp.Status.Transitions[0].Message = "someone was here"
 	s.Expect(lab.alice.Status().Patch(s.t.Context(), rp, client.MergeFrom(before))).To(Succeed())
-	s.logLost = true
 }
 
 // Observe: everything is reported, nothing is written.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -137,27 +138,133 @@ func TestTheLogIsHeldAgainstWhatWasSeen(t *testing.T) {
 	}
 	g.Expect(o.judgement(nil).byPawl).To(Equal([]string{"3>2", "3>1"}), "a person's write is not Pawl's, and neither is what a policy makes of it")
 
+}
+
+// TestTheLogIsHeldAgainstWhatWasDone: what is in one and not in the other is found, and so is what is in another order.
+func TestTheLogIsHeldAgainstWhatWasDone(t *testing.T) {
+	begin := time.Unix(1e9, 0)
+	second := func(n int, what string) act { return act{what, begin.Add(time.Duration(n) * time.Second)} }
+	recorded := []promise{
+		{act: second(1, "partition 3>2")}, {act: second(3, "delete u1")}, {act: second(5, "delete u2")}, {act: second(7, "restore db-1")},
+	}
+	done := []act{second(2, "partition 3>2"), second(4, "delete u1"), second(6, "delete u2"), second(8, "restore db-1")}
+	doubtful := func(n int) []promise {
+		list := slices.Clone(recorded)
+		list[n].doubtful = true
+		return list
+	}
+	at := func(n int, a act) []act {
+		list := slices.Clone(done)
+		list[n] = a
+		return list
+	}
+	restoredAgain := append(slices.Clone(done), act{"restore db-1", done[3].at.Add(time.Second / 2)})
+	for name, c := range map[string]struct {
+		recorded []promise
+		done     []act
+		found    string
+	}{
+		"the same":                         {recorded, done, ""},
+		"nothing":                          {nil, nil, ""},
+		"a swap":                           {recorded, []act{done[0], second(6, "delete u2"), second(7, "delete u1"), done[3]}, `record 2 of .* promises "delete u1"`},
+		"a swap of two kinds":              {recorded, []act{done[0], done[1], second(8, "restore db-1"), second(9, "delete u2")}, `record 3 of .* promises "delete u2"`},
+		"an act is lost":                   {recorded, slices.Delete(slices.Clone(done), 2, 3), `record 3 of .* promises "delete u2"; 2 acts`},
+		"the last act is lost":             {recorded, done[:3], `record 4 of .* promises "restore db-1"; 3 acts`},
+		"a record is lost":                 {slices.Delete(slices.Clone(recorded), 1, 2), done, `record 2 of .* promises "delete u2"; 1 acts`},
+		"the last record is lost":          {recorded[:3], done, `"restore db-1" was done without a record`},
+		"an act is doubled":                {recorded, slices.Insert(slices.Clone(done), 2, second(5, "delete u1")), `record 3 of .* promises "delete u2"; 2 acts`},
+		"a record is doubled":              {slices.Insert(slices.Clone(recorded), 1, recorded[1]), done, `record 3 of .* promises "delete u1"; 2 acts`},
+		"a foreign uid":                    {recorded, at(1, second(4, "delete u3")), `record 2 of .* promises "delete u1"; 1 acts`},
+		"another value":                    {recorded, at(0, second(2, "partition 3>1")), `record 1 of .* promises "partition 3>2"; 0 acts`},
+		"another value before":             {recorded, at(0, second(2, "partition 9>2")), `record 1 of .* promises "partition 3>2"; 0 acts`},
+		"another revision":                 {recorded, at(3, second(8, "restore db-2")), `record 4 of .* promises "restore db-1"; 3 acts`},
+		"done before it was recorded":      {recorded, at(1, second(2, "delete u1")), `record 2 of .* promises "delete u1"; 1 acts`},
+		"others were first":                {doubtful(1), slices.Delete(slices.Clone(done), 1, 2), ""},
+		"others may have been first":       {doubtful(1), done, ""},
+		"doubt covers no foreign uid":      {doubtful(1), at(1, second(4, "delete u3")), `record 3 of .* promises "delete u2"; 1 acts`},
+		"doubt covers no second deletion":  {doubtful(1), slices.Insert(slices.Clone(done), 2, second(5, "delete u1")), `record 3 of .* promises "delete u2"; 2 acts`},
+		"set back again in one try":        {recorded, restoredAgain, ""},
+		"and again, later than one try":    {recorded, append(slices.Clone(done), second(9, "restore db-1")), `"restore db-1" was done without a record`},
+		"a try that failed and one more":   {append(doubtful(3), promise{act: second(9, "restore db-1")}), at(3, second(10, "restore db-1")), ""},
+		"a deletion is not done over":      {recorded, slices.Insert(slices.Clone(done), 2, act{"delete u1", done[1].at.Add(time.Second / 2)}), `record 3 of .* promises "delete u2"`},
+		"of a restart only the records":    {recorded, nil, `record 1 of .* promises "partition 3>2"; 0 acts`},
+		"of a restart only what was done":  {nil, done, `"partition 3>2" was done without a record`},
+		"the same twice, of which one not": {append(doubtful(0), recorded...), append(slices.Clone(done[:0]), done...), `promises "partition 3>2"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			if c.found == "" {
+				g.Expect(discrepancy(c.recorded, c.done)).To(BeEmpty())
+				return
+			}
+			g.Expect(discrepancy(c.recorded, c.done)).To(MatchRegexp(c.found))
+		})
+	}
+}
+
+// What a record promises, and when it is no promise, or a doubtful one.
+func TestWhatTheLogPromises(t *testing.T) {
+	g := NewWithT(t)
 	record := func(from, to int32) pawlv1alpha1.Transition {
 		return pawlv1alpha1.Transition{PreviousPartition: &from, Partition: &to}
 	}
-	g.Expect(promisedWrites([]pawlv1alpha1.Transition{record(3, 2), {}, record(2, 2), record(2, 1)})).To(Equal([]string{"3>2", "2>1"}))
-	g.Expect(promisedWrites([]pawlv1alpha1.Transition{record(3, 2), record(3, 3)})).To(BeEmpty(), "the next record saw the partition as it was")
+	promised := func(log ...pawlv1alpha1.Transition) (all []string) {
+		for _, p := range promises(log, doubted(nil)) {
+			what := p.what
+			if p.doubtful {
+				what += "?"
+			}
+			all = append(all, what)
+		}
+		return all
+	}
+	g.Expect(promised(record(3, 2), pawlv1alpha1.Transition{}, record(2, 2), record(2, 1))).To(Equal([]string{"partition 3>2", "partition 2>1"}))
+	g.Expect(promised(record(3, 2), record(3, 3))).To(BeEmpty(), "the next record saw the partition as it was")
 	at := func(generation int64, t pawlv1alpha1.Transition) pawlv1alpha1.Transition {
 		t.Generation = generation
 		return t
 	}
-	g.Expect(promisedWrites([]pawlv1alpha1.Transition{at(4, record(3, 2)), at(5, record(9, 9))})).To(BeEmpty(), "the one edit since was someone else's")
-	g.Expect(promisedWrites([]pawlv1alpha1.Transition{at(4, record(3, 2)), at(6, record(9, 9))})).To(Equal([]string{"3>2"}), "and someone else's after it")
-
-	doubtful := promisedWrites([]pawlv1alpha1.Transition{at(4, record(3, 2)), at(5, record(3, 2)), at(7, record(3, 2)), at(8, record(2, 1))})
-	g.Expect(doubtful).To(Equal([]string{"3>2?", "3>2", "2>1"}), "the second was written or not: there were two edits after it, which left 3")
-	g.Expect(settled(doubtful, []string{"3>2", "3>2", "2>1"})).To(Equal([]string{"3>2", "3>2", "2>1"}), "it was seen")
-	g.Expect(settled(doubtful, []string{"3>2", "2>1"})).To(Equal([]string{"3>2", "2>1"}), "it was not seen")
-	g.Expect(settled(doubtful, []string{"2>1"})).To(Equal([]string{"3>2", "2>1"}), "what is certain has to be seen")
-
+	g.Expect(promised(at(4, record(3, 2)), at(5, record(9, 9)))).To(BeEmpty(), "the one edit since was someone else's")
+	g.Expect(promised(at(4, record(3, 2)), at(6, record(9, 9)))).To(Equal([]string{"partition 3>2"}), "and someone else's after it")
+	g.Expect(promised(at(4, record(3, 2)), at(5, record(3, 2)), at(7, record(3, 2)), at(8, record(2, 1)))).
+		To(Equal([]string{"partition 3>2?", "partition 3>2", "partition 2>1"}), "the second was written or not: there were two edits after it, which left 3")
 	another := record(3, 3)
 	another.Type, another.Reason = "Adopted", "Recreated"
-	g.Expect(promisedWrites([]pawlv1alpha1.Transition{record(3, 2), another})).To(Equal([]string{"3>2"}), "the partition of another StatefulSet proves nothing")
+	g.Expect(promised(record(3, 2), another)).To(Equal([]string{"partition 3>2"}), "the partition of another StatefulSet proves nothing")
+
+	replaced := pawlv1alpha1.Transition{Type: "PodReplaced", Pod: "db-2", PodUID: "u2"}
+	restored := pawlv1alpha1.Transition{Type: "RevisionRestored", Revision: "db-1"}
+	g.Expect(promised(replaced, restored)).To(Equal([]string{"delete u2", "restore db-1"}))
+}
+
+// A record is in doubt only when the audit log says who was at work beside Pawl, at that time.
+func TestWhatIsDoubted(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Unix(1e9, 0)
+	asked := func(user, verb, resource, subresource string, code int, body string, after time.Duration) request {
+		var r request
+		r.User.Username, r.Verb, r.ObjectRef.Resource, r.ObjectRef.Subresource, r.ObjectRef.Name = user, verb, resource, subresource, "db-2"
+		r.ResponseStatus.Code, r.RequestObject, r.At = code, json.RawMessage(body), metav1.NewMicroTime(now.Add(after))
+		return r
+	}
+	const other, restore = "system:serviceaccount:kube-system:statefulset-controller", `{"status":{"currentRevision":"db-1"}}`
+	replaced := pawlv1alpha1.Transition{Type: "PodReplaced", Pod: "db-2", PodUID: "u2", Time: metav1.NewMicroTime(now)}
+	restored := pawlv1alpha1.Transition{Type: "RevisionRestored", Revision: "db-1", Time: metav1.NewMicroTime(now)}
+	for _, c := range []struct {
+		of    pawlv1alpha1.Transition
+		asked request
+		doubt bool
+	}{
+		{replaced, asked(other, "delete", "pods", "", 200, "", time.Second), true},
+		{replaced, asked(other, "delete", "pods", "", 200, "", time.Minute), false},
+		{replaced, asked(other, "delete", "pods", "", 404, "", time.Second), false},
+		{replaced, asked(pawlUser, "delete", "pods", "", 200, "", time.Second), false},
+		{restored, asked(pawlUser, "patch", "statefulsets", "status", 409, restore, time.Second), true},
+		{restored, asked(pawlUser, "patch", "statefulsets", "status", 200, restore, time.Second), false},
+		{restored, asked(pawlUser, "patch", "statefulsets", "status", 409, `{"status":{"currentRevision":"db-9"}}`, time.Second), false},
+	} {
+		g.Expect(doubted([]request{c.asked})(c.of)).To(Equal(c.doubt), "%+v", c.asked)
+	}
 }
 
 // A write in a form that is not matched with the log is not overlooked.
@@ -169,7 +276,9 @@ func TestUnknownWritesAreSeen(t *testing.T) {
 	}{
 		{"patch statefulsets", `{` + guard + `,"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}}}}`, true},
 		{"patch statefulsets/status", `{` + guard + `,"status":{"currentRevision":"db-1"}}`, true},
-		{"delete pods", ``, true},
+		{"delete pods", `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u","resourceVersion":"7"}}`, true},
+		{"delete pods", `{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"u"}}`, false},
+		{"delete pods", ``, false},
 		{"update rolloutprogresses/status", ``, true},
 		{"patch statefulsets", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}}}}`, false},
 		{"patch statefulsets", `{` + guard + `,"spec":{"updateStrategy":{"rollingUpdate":{"partition":2}},"replicas":4}}`, false},

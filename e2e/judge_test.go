@@ -11,8 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/watch"
-
-	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
 )
 
 // judge replays what the observer saw, one version after the other.
@@ -225,67 +223,6 @@ func writer(s *appsv1.StatefulSet) string {
 		}
 	}
 	return ""
-}
-
-// promisedWrites are the writes of the partition that a log records. One that the next record shows not to have
-// happened does not count. One of which the log cannot tell ends with a question mark.
-func promisedWrites(log []pawlv1alpha1.Transition) []string {
-	var promised []string
-	var about []pawlv1alpha1.Transition
-	for _, t := range log {
-		if t.Partition != nil && t.PreviousPartition != nil {
-			about = append(about, t)
-		}
-	}
-	for i, t := range about {
-		void, doubt := i+1 < len(about) && neverWritten(t, about[i+1]), ""
-		if void && setBack(t, about[i+1]) {
-			void, doubt = false, "?"
-		}
-		if *t.Partition != *t.PreviousPartition && !void {
-			promised = append(promised, fmt.Sprintf("%d>%d%s", *t.PreviousPartition, *t.Partition, doubt))
-		}
-	}
-	return promised
-}
-
-// setBack: the next record saw the partition as it was before, but after two edits or more: either none was Pawl's, or
-// someone set the partition back after Pawl. Only who watched can tell.
-func setBack(t, next pawlv1alpha1.Transition) bool {
-	return *next.PreviousPartition == *t.PreviousPartition && next.Generation > t.Generation+1
-}
-
-// settled decides the doubtful writes by what was seen; the others have to have been seen as they are.
-func settled(promised, seen []string) []string {
-	var all []string
-	for i, write := range promised {
-		what, doubtful := strings.CutSuffix(write, "?")
-		if doubtful {
-			certain := 0
-			for _, later := range promised[i:] {
-				if !strings.HasSuffix(later, "?") {
-					certain++
-				}
-			}
-			if n := len(all); n >= len(seen) || seen[n] != what || len(seen)-n <= certain {
-				continue
-			}
-		}
-		all = append(all, what)
-	}
-	return all
-}
-
-// neverWritten: the next record saw the partition as it was before, or something else after a single edit, which then
-// was not Pawl's: someone was faster, and the write was refused. The partition of another StatefulSet proves nothing.
-func neverWritten(t, next pawlv1alpha1.Transition) bool {
-	if next.Type == "Adopted" && next.Reason == "Recreated" {
-		return false
-	}
-	if *next.PreviousPartition == *t.PreviousPartition {
-		return true
-	}
-	return *next.PreviousPartition != *t.Partition && next.Generation <= t.Generation+1
 }
 
 func ordinal(pod string) int {

@@ -116,7 +116,6 @@ var recreations = &undisturbed{title: "recreations", script: func(s *story) {
 
 // A person deletes the RolloutProgress.
 var logsLost = &undisturbed{title: "logs-lost", script: func(s *story) {
-	s.logLost = true
 	s.create("1")
 	for n := range occurrences - 1 {
 		s.recordsEndWith("RolloutCompleted Completed")

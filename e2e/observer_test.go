@@ -25,6 +25,8 @@ type observer struct {
 	mu    sync.Mutex
 	seen  []sighting
 	rp    *pawlv1alpha1.RolloutProgress // the newest version of the one that the story is about; nil while there is none
+	log   []pawlv1alpha1.Transition     // of that one and those of its name before it, as they were stored
+	known map[string]bool               // which are in log
 	err   error
 	stop  context.CancelFunc
 	ended sync.WaitGroup
@@ -41,7 +43,7 @@ type sighting struct {
 // observe starts before the namespace has anything in it, so that nothing is missed.
 func observe(c client.WithWatch, namespace string) (*observer, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	o := &observer{stop: cancel}
+	o := &observer{stop: cancel, known: map[string]bool{}}
 	for _, list := range []client.ObjectList{&appsv1.StatefulSetList{}, &corev1.PodList{}, &pawlv1alpha1.RolloutProgressList{}} {
 		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			cancel()
@@ -104,8 +106,16 @@ func (o *observer) note(event watch.Event) string {
 func (o *observer) sawProgress(rp *pawlv1alpha1.RolloutProgress, what watch.EventType) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if rp.Name != name {
+		return
+	}
+	for _, t := range rp.Status.Transitions {
+		key := fmt.Sprint(t.Sequence, t.Time.UnixMicro()) // a log that is lost begins again under numbers that were used
+		if !o.known[key] {
+			o.log, o.known[key] = append(o.log, t), true
+		}
+	}
 	switch {
-	case rp.Name != name:
 	case what == watch.Deleted:
 		o.rp = nil
 	default:
@@ -121,6 +131,13 @@ func (o *observer) status() status {
 		return status{}
 	}
 	return *o.rp.Status.DeepCopy()
+}
+
+// stored is the log as it was stored, also what was deleted since.
+func (o *observer) stored() []pawlv1alpha1.Transition {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.log)
 }
 
 // end stops watching.

@@ -57,7 +57,6 @@ func TestS11DeletedWithoutAManager(t *testing.T) {
 				s.create("1")
 				s.stepTo("2", 2)
 				s.stopManager(syscall.SIGKILL)
-				s.logLost = true
 				s.deleteSet(how)
 				s.isGone()
 				s.startManager() // it makes nothing of what it finds

@@ -100,7 +100,8 @@ func (l *Lab) watchdogComponent(owner int, started string) component {
 // auditPolicy keeps who changed what, and leaves out what nobody asks for. Of
 // patches of StatefulSets it keeps the body: who wrote which partition. Of the
 // accounts in the namespace pawl-system it keeps every request, reads too, which
-// shows what rights they use, and of their leases the body: who held which when.
+// shows what rights they use, and the body of their leases and of what they delete
+// pods with: who held which when, and which pod of that name went.
 // Secrets and tokens would be no worse than anything else, whose bodies it does
 // not keep.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
@@ -115,6 +116,11 @@ rules:
   userGroups: ["system:serviceaccounts:pawl-system"]
   resources:
   - {group: coordination.k8s.io, resources: [leases]}
+- level: Request
+  verbs: [delete]
+  userGroups: ["system:serviceaccounts:pawl-system"]
+  resources:
+  - {group: "", resources: [pods]}
 - level: Metadata
   userGroups: ["system:serviceaccounts:pawl-system"]
 - level: None

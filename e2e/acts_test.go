@@ -1,0 +1,189 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
+)
+
+// act is a write by which Pawl changes what it looks after: "partition 3>2", "delete UID", "restore REVISION".
+type act struct {
+	what string
+	at   time.Time
+}
+
+// promise is an act that the log says is about to be done.
+type promise struct {
+	act
+	doubtful bool // the log alone cannot tell whether it came to it: others were at work
+}
+
+// keptBy: nothing is done before it is recorded (I6).
+func (p promise) keptBy(a act) bool { return a.what == p.what && !a.at.Before(p.at) }
+
+// again: a try to restore lasts a second. What the StatefulSet controller overwrites in it is set back again without another
+// record, as one that was not written would be (I7).
+func (p promise) again(first, a act) bool {
+	const oneTry = time.Second
+	return strings.HasPrefix(p.what, "restore ") && p.keptBy(a) && a.at.Sub(first.at) < oneTry
+}
+
+// discrepancy holds what was done against what was promised, one to one and in order. It says what the first difference is;
+// nothing if there is none.
+func discrepancy(promised []promise, done []act) string {
+	reached := map[int]bool{0: true} // how much of what was done may belong to the promises so far
+	furthest := func() int { return slices.Max(slices.Collect(maps.Keys(reached))) }
+	for i, p := range promised {
+		next := map[int]bool{}
+		for n := range reached {
+			next[n] = next[n] || p.doubtful
+			for k := n; k < len(done) && p.keptBy(done[k]) && (k == n || p.again(done[n], done[k])); k++ {
+				next[k+1] = true
+			}
+		}
+		maps.DeleteFunc(next, func(_ int, possible bool) bool { return !possible })
+		if len(next) == 0 {
+			return fmt.Sprintf("record %d of %v promises %q; %d acts belong to those before it, of %v", i+1, promised, p.what, furthest(), done)
+		}
+		reached = next
+	}
+	if !reached[len(done)] {
+		return fmt.Sprintf("%q was done without a record of its own: %d acts have one, of %v, recorded are %v", done[furthest()].what, furthest(), done, promised)
+	}
+	return ""
+}
+
+func (a act) String() string { return a.at.Format("05.000") + " " + a.what }
+
+// String marks what is doubtful.
+func (p promise) String() string {
+	if p.doubtful {
+		return p.act.String() + "?"
+	}
+	return p.act.String()
+}
+
+// promises are the acts that a log records. A write of the partition that the next record shows not to have happened is none;
+// doubted says so of the others.
+func promises(log []pawlv1alpha1.Transition, doubted func(pawlv1alpha1.Transition) bool) []promise {
+	var all []promise
+	for i, t := range log {
+		p := promise{act: act{at: t.Time.Time}}
+		switch {
+		case t.Type == "PodReplaced":
+			p.what, p.doubtful = "delete "+t.PodUID, doubted(t)
+		case t.Type == "RevisionRestored":
+			p.what, p.doubtful = "restore "+t.Revision, doubted(t)
+		case aboutPartition(t) && *t.Partition != *t.PreviousPartition:
+			p.what = fmt.Sprintf("partition %d>%d", *t.PreviousPartition, *t.Partition)
+			if n := slices.IndexFunc(log[i+1:], aboutPartition); n >= 0 {
+				next := log[i+1+n]
+				p.doubtful = neverWritten(t, next)
+				if p.doubtful && !setBack(t, next) {
+					continue
+				}
+			}
+		default:
+			continue
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func aboutPartition(t pawlv1alpha1.Transition) bool {
+	return t.Partition != nil && t.PreviousPartition != nil
+}
+
+// setBack: the next record saw the partition as it was before, but after two edits or more: either none was Pawl's, or
+// someone set the partition back after Pawl. Only who watched can tell.
+func setBack(t, next pawlv1alpha1.Transition) bool {
+	return *next.PreviousPartition == *t.PreviousPartition && next.Generation > t.Generation+1
+}
+
+// neverWritten: the next record saw the partition as it was before, or something else after a single edit, which then
+// was not Pawl's: someone was faster, and the write was refused. The partition of another StatefulSet proves nothing.
+func neverWritten(t, next pawlv1alpha1.Transition) bool {
+	if next.Type == "Adopted" && next.Reason == "Recreated" {
+		return false
+	}
+	if *next.PreviousPartition == *t.PreviousPartition {
+		return true
+	}
+	return *next.PreviousPartition != *t.Partition && next.Generation <= t.Generation+1
+}
+
+// doubted: under Parallel the StatefulSet controller may be there first and delete the pod itself, and a status that was
+// written meanwhile refuses the restore. The audit log says so.
+func doubted(requests []request) func(pawlv1alpha1.Transition) bool {
+	const meanwhile = 10 * time.Second
+	return func(t pawlv1alpha1.Transition) bool {
+		return slices.ContainsFunc(requests, func(r request) bool {
+			switch {
+			case r.At.Sub(t.Time.Time).Abs() > meanwhile:
+				return false
+			case t.Type == "PodReplaced":
+				return r.write() == "delete pods" && r.ObjectRef.Name == t.Pod && !r.byPawl() && !r.refused()
+			default:
+				return r.change().Status.CurrentRevision == t.Revision && r.byPawl() && r.refused()
+			}
+		})
+	}
+}
+
+// acts are those of the managers of this story by the audit log of the API server. It has no partition before a write: seen
+// are the writes of the partition as the observer saw them, "3>2", and they have to be the same ones.
+func (s *story) acts(g Gomega, seen []string) []act {
+	var done []act
+	for _, r := range s.byManagers() {
+		a, c := act{at: r.At.Time}, r.change()
+		switch {
+		case r.write() == "delete pods":
+			a.what = "delete " + r.preconditions().UID
+		case c.Status.CurrentRevision != "":
+			a.what = "restore " + c.Status.CurrentRevision
+		case c.Spec.UpdateStrategy.RollingUpdate.Partition != nil && r.ObjectRef.Name == name:
+			to := fmt.Sprintf(">%d", *c.Spec.UpdateStrategy.RollingUpdate.Partition)
+			g.Expect(seen).NotTo(BeEmpty(), "the partition was written, %s, and nobody saw it", to)
+			g.Expect(seen[0]).To(HaveSuffix(to), "the partition as Pawl wrote it by the audit log, and as it was seen")
+			a.what, seen = "partition "+seen[0], seen[1:]
+		default:
+			continue
+		}
+		done = append(done, a)
+	}
+	g.Expect(seen).To(BeEmpty(), "partitions seen that Pawl did not write by the audit log")
+	return done
+}
+
+// actsAreRecorded: whatever Pawl did by the audit log of the API server, which knows who wrote, is in the log as it was stored,
+// one to one and in order; a pod by its uid, a partition by both values, a restore by the revision.
+func (s *story) actsAreRecorded() {
+	for _, r := range s.byManagers() {
+		s.Expect(r.known()).To(BeTrue(), "Pawl wrote in a form that is matched with nothing: %+v %s", r, r.RequestObject)
+	}
+	s.Eventually(func(g Gomega) { // the log is written first, the last write may be still to come
+		done := s.acts(g, s.judge().byPawl)
+		all, err := lab.audit.in(s.namespace, lab.lab.AuditLog)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(discrepancy(promises(s.observer.stored(), doubted(all)), done)).To(BeEmpty())
+	}, 10*time.Second, 200*time.Millisecond).Should(Succeed())
+}
+
+// preconditions of a deletion.
+func (r request) preconditions() (p struct{ UID, ResourceVersion string }) {
+	var options struct {
+		Preconditions *struct{ UID, ResourceVersion string } `json:"preconditions"`
+	}
+	if json.Unmarshal(r.RequestObject, &options) == nil && options.Preconditions != nil {
+		p = *options.Preconditions
+	}
+	return p
+}
