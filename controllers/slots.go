@@ -186,47 +186,57 @@ func (s *slots) callBeside(key types.NamespacedName) {
 // decide asks for a decision, with the steps of the others as they are at that moment. A decision that begins a step stands
 // only if nobody else began one meanwhile, and if the owner says so that is there now: else it is made again.
 func (r *Reconciler) decide(ctx context.Context, s sight, state statemachine.State, o statemachine.Observation) (statemachine.Decision, error) {
-	limit := o.Policy.Slots.Limit
-	shared := limit > 0 || len(o.Policy.Budgets) > 0
-	if shared {
-		if err := r.seed(ctx); err != nil {
-			return statemachine.Decision{}, err
-		}
-	}
 	me := member{policy: o.Policy.Name, since: o.Now}
 	if state.Rollout.Open() {
 		me.since = state.Rollout.StartedAt
 	}
-	for asked, live := false, false; ; {
-		var now others
-		if shared {
-			now = r.slots.of(s.key, me, limit)
-			o.Policy.Slots = now.slots
-			if err := r.shareBudgets(ctx, now.beside, &o); err != nil {
-				return statemachine.Decision{}, err
-			}
-		}
-		d := statemachine.Decide(state, o)
-		switch {
-		case !starts(d):
-			if live { // the owner that the cache has would let it pass, and may do so for ever
-				d.WakeAt = sooner(d.WakeAt, o.Now.Add(tryAgain))
-			}
-			return d, nil
-		case !asked:
-			asked = true
-			var err error
-			if live, err = r.askLive(ctx, s, &o); err != nil {
-				return statemachine.Decision{}, err
-			}
-			if live {
-				continue
-			}
-		}
-		if !shared || !d.State.TakesSlot() || r.slots.take(s.key, me, now.version) {
-			return d, nil
+	for live := false; ; {
+		d, stands, err := r.tryDecide(ctx, s, me, state, &o, &live)
+		if err != nil || stands {
+			return d, err
 		}
 	}
+}
+
+// tryDecide reports whether the decision stands. From then on when live is true the owner has been asked.
+func (r *Reconciler) tryDecide(
+	ctx context.Context, s sight, me member, state statemachine.State, o *statemachine.Observation, live *bool,
+) (d statemachine.Decision, stands bool, err error) {
+	version, err := r.lookBeside(ctx, s.key, me, o)
+	if err != nil {
+		return d, false, err
+	}
+	d = statemachine.Decide(state, *o)
+	if !starts(d) {
+		if *live { // the owner that the cache has would let it pass, and may do so for ever
+			d.WakeAt = sooner(d.WakeAt, o.Now.Add(tryAgain))
+		}
+		return d, true, nil
+	}
+	if !*live {
+		if *live, err = r.askLive(ctx, s, o); err != nil || *live {
+			return d, false, err
+		}
+	}
+	return d, !shares(o) || !d.State.TakesSlot() || r.slots.take(s.key, me, version), nil
+}
+
+// shares reports whether the steps of others matter.
+func shares(o *statemachine.Observation) bool {
+	return o.Policy.Slots.Limit > 0 || len(o.Policy.Budgets) > 0
+}
+
+// lookBeside notes the steps of the others, and which version of them that was.
+func (r *Reconciler) lookBeside(ctx context.Context, key types.NamespacedName, me member, o *statemachine.Observation) (uint64, error) {
+	if !shares(o) {
+		return 0, nil
+	}
+	if err := r.seed(ctx); err != nil {
+		return 0, err
+	}
+	now := r.slots.of(key, me, o.Policy.Slots.Limit)
+	o.Policy.Slots = now.slots
+	return now.version, r.shareBudgets(ctx, now.beside, o)
 }
 
 // starts reports whether the decision records a step.

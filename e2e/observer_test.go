@@ -115,12 +115,10 @@ func (o *observer) sawProgress(rp *pawlv1alpha1.RolloutProgress, what watch.Even
 			o.log, o.known[key] = append(o.log, t), true
 		}
 	}
-	switch {
-	case what == watch.Deleted:
-		o.rp = nil
-	default:
-		o.rp = rp
+	if what == watch.Deleted {
+		rp = nil
 	}
+	o.rp = rp
 }
 
 // status is the newest that was seen. Asking the API server twenty times a second in every story would be most of its work.

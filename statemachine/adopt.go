@@ -68,19 +68,23 @@ func adopted(v *view) bool {
 			e.StableRevision = e.Revision
 		}
 	}
-	to := v.o.Partition
-	if v.enforce() {
-		to = v.parkAt()
-		// What is absent is not being replaced: it is still to come, or to be adopted from the earlier one.
-		// With a status that is behind it may come back at a revision that nobody ran.
-		current := v.o.UpdateRevision == "" || v.o.UpdateRevision == v.o.TemplateRevision
-		comesUp := e.Reason == ReasonCreated && v.o.CurrentRevision == v.o.UpdateRevision && current
-		if comesUp || e.Reason == ReasonRecreated && v.nonePresent() {
-			to = Parked
-		}
-	}
-	v.emit(v.leaving(max(to, v.o.Partition), e))
+	v.emit(v.leaving(max(v.adoptedAt(e.Reason), v.o.Partition), e))
 	return false
+}
+
+// adoptedAt is the partition that Pawl begins with.
+func (v *view) adoptedAt(why Reason) int32 {
+	if !v.enforce() {
+		return v.o.Partition
+	}
+	// What is absent is not being replaced: it is still to come, or to be adopted from the earlier one.
+	// With a status that is behind it may come back at a revision that nobody ran.
+	current := v.o.UpdateRevision == "" || v.o.UpdateRevision == v.o.TemplateRevision
+	comesUp := why == ReasonCreated && v.o.CurrentRevision == v.o.UpdateRevision && current
+	if comesUp || why == ReasonRecreated && v.nonePresent() {
+		return Parked
+	}
+	return v.parkAt()
 }
 
 // origin tells a StatefulSet that was just created, so that nothing it ever had can be lost, from one that was there
