@@ -50,6 +50,9 @@ func manage(ctx context.Context, o options) error {
 		o.retentionDays = 0
 	}
 	config.Wrap(newOutage(ctrl.Log, clock.RealClock{}))
+	if o.leaderElect {
+		config.Wrap(newFence(clock.RealClock{}, leaseName))
+	}
 	mgr, err := newManager(config, o)
 	if err != nil {
 		return err
@@ -95,6 +98,9 @@ func load(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
+// leaseName is the lease that the replicas share.
+const leaseName = "pawl.pawl.dev"
+
 func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
@@ -120,11 +126,13 @@ func newManager(config *rest.Config, o options) (ctrl.Manager, error) {
 		serving.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	retry := 800 * time.Millisecond // a replica in waiting looks at the lease every 0.8 to 1.76 s: it takes over within 2 s
-	graceful := 25 * time.Second    // more than one write may take, less than a kubelet waits
+	renew := renewDeadline
+	graceful := 25 * time.Second // more than one write may take, less than a kubelet waits
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Cache: caches, Logger: ctrl.Log,
-		LeaderElection: o.leaderElect, LeaderElectionID: "pawl.pawl.dev", LeaderElectionNamespace: o.leaderNamespace,
+		LeaderElection: o.leaderElect, LeaderElectionID: leaseName, LeaderElectionNamespace: o.leaderNamespace,
 		LeaderElectionReleaseOnCancel: true,
+		RenewDeadline:                 &renew,
 		RetryPeriod:                   &retry,
 		Metrics:                       serving,
 		HealthProbeBindAddress:        "0",
