@@ -79,7 +79,7 @@ var reasons = map[Reason]reasonLine{
 	ReasonSchedulingGated:     {classSoft, "The pod has scheduling gates.", "Remove the scheduling gates, or find who should."},
 	ReasonVolumeNotReady:      {classSoft, "The pod waits for its volumes, its network or its containers.", "Look at the events of the pod."},
 	ReasonPVCPending:          {classSoft, "A claim of the pod is not bound to a volume.", "Look at the events of the claim and at its storage class."},
-	ReasonPVCMissing:          {classSoft, "A claim of the pod does not exist.", "Create the claim, or delete the pod so that its claims are made anew."},
+	ReasonPVCMissing:          {classSoft, "A claim of the pod does not exist.", "Create the claim; one of volumeClaimTemplates comes back by itself."},
 	ReasonNotReady:            {classSoft, "The pod runs but is not available.", lookAtPod},
 	ReasonReadinessGate:       {classSoft, "The containers are ready, a readiness gate of the pod is not.", "Find who sets the readiness gate."},
 	ReasonInitNotFinished:     {classSoft, "An init container is still running.", "Look at the log of the init container."},
