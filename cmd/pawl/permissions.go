@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 )
 
 // permission is something that Pawl may have to do.
@@ -133,6 +136,9 @@ func wanted(o options) []permission {
 	return all
 }
 
+// onceMore: one lost answer of dozens must not begin all over.
+var onceMore = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps: 3}
+
 // refusals are the permissions that Pawl does not have.
 func refusals(ctx context.Context, client kubernetes.Interface, o options) ([]permission, error) {
 	var refused []permission
@@ -142,7 +148,11 @@ func refusals(ctx context.Context, client kubernetes.Interface, o options) ([]pe
 				Namespace: p.where, Verb: p.verb, Group: p.group, Resource: p.resource, Subresource: p.sub,
 			},
 		}}
-		answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		answer := review
+		err := retry.OnError(onceMore, func(error) bool { return ctx.Err() == nil }, func() (err error) {
+			answer, err = client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+			return err //nolint:wrapcheck // it is below
+		})
 		if err != nil {
 			return nil, fmt.Errorf("ask whether Pawl may %s: %w", p, err)
 		}
