@@ -10,8 +10,9 @@ func left(v *view) bool {
 	if v.s.Name != New && v.o.UID == v.s.UID && v.s.Mode != ModeOff {
 		v.leave()
 	}
-	if v.s.Mode == ModeOff && v.s.Reason == ReasonUnmanaged && v.o.Strategy == rollingUpdate && v.unwritten() && v.releasesNone() {
-		v.intent = Intent{Kind: SetPartition, Partition: v.s.Partition}
+	handedBack := v.s.Mode == ModeOff && v.s.Reason == ReasonUnmanaged && v.o.UID == v.s.UID && v.s.Partition == 0
+	if handedBack && v.o.Strategy == rollingUpdate && v.unwritten() && v.releasesNone() {
+		v.intent = Intent{Kind: SetPartition, Partition: 0}
 	}
 	return true
 }
