@@ -55,6 +55,10 @@ unit: ## run the tests that need no cluster; with the race detector where the pr
 	cd e2e/lab && go test -vet=off ./...
 	cd config/release && go test -vet=off -count=1 ./... # what it reads is outside of its module: no result is kept
 
+.PHONY: model
+model: ## go through every world of the model checker, with its whole budgets; make unit goes through part of each
+	MODEL=whole go test -vet=off -count=1 -run 'TestModel$$' -v -timeout 60m ./statemachine
+
 .PHONY: test
 test: ## run everything; from a fresh clone most of the time goes into building
 	@$(MAKE) build

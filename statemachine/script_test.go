@@ -151,6 +151,8 @@ func (s *script) set(args []datadriven.CmdArg) error {
 			s.o.MayRestore = false
 		case "deleting":
 			s.o.Deleting = true
+		case "deadline":
+			s.o.ProgressDeadline, _ = time.ParseDuration(v)
 		case "minready":
 			s.o.MinReady, _ = time.ParseDuration(v)
 		case "created":
@@ -314,6 +316,9 @@ func (s *script) setPod(i int, rev, state string) error {
 		if p.Ready != ok {
 			p.Ready, p.ReadySince = ok, now
 		}
+		if ok && p.StartTime.Equal(now) { // it takes a moment to become Ready
+			p.StartTime = now.Add(-time.Minute)
+		}
 	}
 	c := &Container{}
 	if len(p.Containers) > 0 {
@@ -353,6 +358,8 @@ func (s *script) setPod(i int, rev, state string) error {
 		p.Ready, p.ReadySince = true, now
 	case "silent":
 		p.NodeNotReady, p.NodeSince = true, now
+	case "back": // its node
+		p.NodeNotReady, p.NodeSince = false, now
 	case "unschedulable":
 		p.Node, p.ScheduledReason, p.ScheduledMessage = "", "Unschedulable", "0/3 nodes are available"
 	case "noprobe":
@@ -365,6 +372,11 @@ func (s *script) setPod(i int, rev, state string) error {
 		p.Phase = "Failed"
 	case "absent":
 		*p = Pod{}
+	case "refused": // its creation, once more
+		if p.Told.Reason == "" {
+			p.Told = Told{Reason: "FailedCreate", Message: `pods "db" is forbidden: denied`, First: now}
+		}
+		p.Told.Last = now
 	default:
 		return fmt.Errorf("unknown state %q", state)
 	}
