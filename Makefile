@@ -78,6 +78,16 @@ KILLS ?= 1
 kills: build lab-build ## run stories S1 to S9, the manager of each killed at a write that the lot decides; KILLS=n is another lot
 	cd e2e && KILLS=$(KILLS) go test -vet=off -count=1 -run 'TestS[1-9][A-Z]' -parallel 14 -timeout 80m
 
+FAULTS ?= 1
+.PHONY: faults
+faults: build lab-build prometheus helm ## run the stories with an API that fails at random; FAULTS=n is another lot, RUN=regex picks some
+	cd e2e && FAULTS=$(FAULTS) go test -vet=off -count=1 -run '$(RUN)' -parallel 12 -timeout 90m
+
+SOAK ?= 30m
+.PHONY: soak
+soak: build lab-build ## random rollouts of 50 StatefulSets for half an hour, with faults and kills; SEED=n takes the same lots again
+	cd e2e && SOAK=$(SOAK) go test -vet=off -count=1 -run 'TestSoak$$' -timeout 90m -v
+
 .PHONY: picture
 picture: build lab-build prometheus ## draw docs/dashboard.svg anew, from what the Prometheus of a story answers
 	cd e2e && PICTURE=$(CURDIR)/docs/dashboard.svg go test -vet=off -count=1 -run 'TestS14Blocked/OrderedReady/admission'

@@ -13,7 +13,7 @@ import (
 )
 
 // traces is what this process remembers of its own writes, by StatefulSet. It is only ever a reason to wait or to read
-// again (I8): a process that starts afresh lists everything first and needs none of it.
+// again (I8): a process that starts afresh needs none of it.
 type traces struct {
 	mutex   sync.Mutex
 	byKey   map[types.NamespacedName]*trace
@@ -24,6 +24,7 @@ type traces struct {
 type trace struct {
 	statefulSet string    // the resourceVersion that the cache has to reach
 	pod         types.UID // deleted: the cache has to show it terminating or gone
+	current     bool      // whether the cache of pods has once been seen to be as new as the API server
 	progress    string    // the resourceVersion that a RolloutProgress must have to be believed
 	doubt       bool      // a write whose outcome is unknown, or refused as stale: read again live
 

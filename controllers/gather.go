@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,7 +53,43 @@ func (r *Reconciler) look(ctx context.Context, key types.NamespacedName, t *trac
 		return s, err
 	}
 	s.stale = s.stale || !t.sawStatefulSet(s.set) || !t.sawPods(s.pods)
-	return s, nil
+	if !s.stale && !t.current && underWay(s.progress) {
+		t.current, err = r.podsAreCurrent(ctx, s.set, s.pods)
+		s.stale = !t.current
+	}
+	return s, err
+}
+
+// underWay reports whether a rollout has begun and not ended.
+func underWay(progress *v1alpha1.RolloutProgress) bool {
+	return progress != nil && progress.Status.State != "" && progress.Status.State != v1alpha1.StateDone
+}
+
+// podsAreCurrent compares the pods of the cache with those of the API server. The list that filled the cache may be older
+// than what an earlier process recorded, where the API server does not stream lists: a pod that was replaced since would
+// look as if it had come back.
+func (r *Reconciler) podsAreCurrent(ctx context.Context, set *appsv1.StatefulSet, cached []corev1.Pod) (bool, error) {
+	var live corev1.PodList
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return true, nil //nolint:nilerr // the API server lets none through
+	}
+	if err := r.Live.List(ctx, &live, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return false, fmt.Errorf("list the pods once more: %w", err)
+	}
+	versions := map[types.UID]string{}
+	for i := range live.Items {
+		if owner := statefulSetOf(&live.Items[i]); owner != nil && owner.UID == set.UID {
+			versions[live.Items[i].UID] = live.Items[i].ResourceVersion
+		}
+	}
+	for i := range cached {
+		version, there := versions[cached[i].UID]
+		if !there || older(cached[i].ResourceVersion, version) {
+			return false, nil
+		}
+	}
+	return len(versions) == len(cached), nil
 }
 
 // lookAgain reads live what the cache may not be believed about: what this process wrote or failed to write, the absence

@@ -31,6 +31,8 @@ func TestTheJudgeFindsFaults(t *testing.T) {
 		"released beside an unready pod":   {[]sighting{pod(0, "a", false), set(2, "a", "b")}, "while pod 0 is not ready"},
 		"past one that is there already":   {[]sighting{set(2, "a", "b"), end(2), pod(2, "b", true), set(3, "a", "b"), pod(1, "a", false), set(2, "a", "b")}, ""},
 		"released before the last is back": {[]sighting{set(2, "a", "b"), end(2), pod(2, "b", false), set(1, "a", "b")}, "past pod 2"},
+		"past one that cannot come before": {[]sighting{gone(2), pod(1, "a", false), set(1, "a", "b")}, ""},
+		"past one that could come":         {[]sighting{gone(2), set(1, "a", "b")}, "past pod 2"},
 		"two pods down":                    {[]sighting{set(0, "a", "a"), end(2), end(1)}, "pod 2 is not"},
 		"the lower one first":              {[]sighting{set(3, "a", "b"), end(1)}, "before pod 2"},
 		"new below the partition":          {[]sighting{set(2, "a", "b"), gone(0), pod(0, "b", true)}, "below partition 2"},
@@ -228,6 +230,13 @@ func TestWhatTheLogPromises(t *testing.T) {
 	g.Expect(promised(at(4, record(3, 2)), at(6, record(9, 9)))).To(Equal([]string{"partition 3>2"}), "and someone else's after it")
 	g.Expect(promised(at(4, record(3, 2)), at(5, record(3, 2)), at(7, record(3, 2)), at(8, record(2, 1)))).
 		To(Equal([]string{"partition 3>2?", "partition 3>2", "partition 2>1"}), "the second was written or not: there were two edits after it, which left 3")
+	completed, changed := at(4, record(0, parked)), at(5, record(parked, parked))
+	completed.Type, changed.Type = "RolloutCompleted", "RolloutStarted"
+	g.Expect(promised(completed, changed)).To(BeEmpty(), "the one edit since was the new template, which was parked as it came in")
+	changed.Generation = 6
+	g.Expect(promised(completed, changed)).To(Equal([]string{"partition 0>2147483647"}), "and the template came after it")
+	completed.Type, changed.Generation = "Parked", 5
+	g.Expect(promised(completed, changed)).To(Equal([]string{"partition 0>2147483647"}), "it was parked because of the new template")
 	another := record(3, 3)
 	another.Type, another.Reason = "Adopted", "Recreated"
 	g.Expect(promised(record(3, 2), another)).To(Equal([]string{"partition 3>2"}), "the partition of another StatefulSet proves nothing")

@@ -92,6 +92,8 @@ func (j *judge) lowered(s sighting, to int) {
 		pod := j.pods[k+start(s.set)]
 		up := pod != nil && ready(pod)
 		switch next := j.pods[to+start(s.set)]; {
+		case k > to && pod == nil && next != nil && !ready(next) && j.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement:
+			// It was never created: the StatefulSet controller stops at the lower one, which has to be replaced first.
 		case k > to && (!up || revision(pod) != st.UpdateRevision):
 			j.fault(s, "partition %d is past pod %d, which is not ready at %s", to, k, st.UpdateRevision)
 		case k != to && !up && next != nil && ready(next) && revision(next) != st.UpdateRevision:

@@ -153,9 +153,12 @@ func (s *story) outline() []string {
 	return lines
 }
 
-// byLot has the manager of stories S1 to S9 killed at a failpoint that the lot decides, if KILLS is a number: make kills.
-// What the stories ask for they ask for all the same.
+// byLot has the manager of stories S1 to S9 killed at a failpoint that the lot decides, if KILLS is a number: make kills;
+// and with FAULTS that of every story meet an API that fails: make faults. What the stories ask for they ask for all the same.
 func byLot(title, policy, where string) *proxy {
+	if seed := os.Getenv("FAULTS"); seed != "" {
+		return &proxy{faults: someFaults(seed, title, policy, where)}
+	}
 	seed := os.Getenv("KILLS")
 	if seed == "" || !regexp.MustCompile(`^s[1-9]-`).MatchString(title) {
 		return nil
@@ -176,6 +179,9 @@ type matrix struct {
 
 // told counts a story whose manager was killed. One that did not come to the failpoint says nothing about it.
 func (m *matrix) told(p *proxy, failed bool) {
+	if p.nth == 0 || p.strike != nil {
+		return // it is not there to kill
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	cell := fmt.Sprintf("%s %d", p.at, p.nth)

@@ -42,7 +42,7 @@ func tellAll(m *testing.M) int {
 		return 1
 	}
 	code := m.Run()
-	fmt.Print(results.table(), killed)
+	fmt.Print(results.table(), killed, tormented)
 	if err := reportPermissions(ctx, flag.Lookup("test.run").Value.String()); err != nil {
 		fmt.Fprintln(os.Stderr, "permissions:", err)
 		return 1

@@ -49,12 +49,17 @@ const stallGrace = 4 * time.Second
 
 // settings are what a story may choose about its manager; the zero value is what most have.
 type settings struct {
-	account  string // what it runs as; Pawl's own if empty
-	metrics  string // the address of its metrics; none if empty
-	deadline string // the progress deadline; 2m if empty
-	elects   bool   // as one of several replicas
-	keeps    bool   // RolloutRecords for ever
-	via      *proxy // what it reaches the API server through; nil if directly
+	account  string   // what it runs as; Pawl's own if empty
+	metrics  string   // the address of its metrics; none if empty
+	open     bool     // and they are for everybody
+	deadline string   // the progress deadline; 2m if empty
+	elects   bool     // as one of several replicas
+	lease    string   // the namespace of their lease; Pawl's own if empty
+	keeps    bool     // RolloutRecords for ever
+	anywhere bool     // it works in all namespaces
+	beside   []string // namespaces that it works in as well
+	lists    bool     // it fills its caches by lists, as clients before Kubernetes 1.35 do, and not by watches
+	via      *proxy   // what it reaches the API server through; nil if directly
 }
 
 // startManager starts the real binary under the token of a service account.
@@ -70,10 +75,22 @@ func (c *cluster) startManager(namespace string, generation int, with settings) 
 	m := &manager{
 		log: filepath.Join(c.dir, fmt.Sprintf("%s-manager-%d.log", namespace, generation)), program: filepath.Join(c.bin, "pawl"),
 		args: []string{
-			"manager", "--kubeconfig", kubeconfig, "--namespace", namespace,
+			"manager", "--kubeconfig", kubeconfig,
 			fmt.Sprintf("--leader-elect=%t", with.elects), "--stall-grace", stallGrace.String(), "--progress-deadline", cmp.Or(with.deadline, "2m"),
 			"--health-probe-address", "0", "--metrics-bind-address", cmp.Or(with.metrics, "0"), "--log-format", "json",
 		},
+	}
+	if !with.anywhere {
+		m.args = append(m.args, "--namespace", strings.Join(append([]string{namespace}, with.beside...), ","))
+	}
+	if with.lists {
+		m.env = append(os.Environ(), "KUBE_FEATURE_WatchListClient=false")
+	}
+	if with.lease != "" {
+		m.args = append(m.args, "--leader-election-namespace", with.lease)
+	}
+	if with.open {
+		m.args = append(m.args, "--metrics-secure=false")
 	}
 	if with.keeps {
 		m.args = append(m.args, "--retention-days=0")
@@ -118,6 +135,25 @@ func (m *manager) die() error {
 	_ = m.cmd.Process.Kill()
 	<-m.done
 	return m.start()
+}
+
+// signal sends a signal and does not wait.
+func (m *manager) signal(sig os.Signal) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cmd.Process.Signal(sig) //nolint:wrapcheck // it says all
+}
+
+// ended reports whether the process is gone.
+func (m *manager) ended() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	select {
+	case <-m.done:
+		return true
+	default:
+		return false
+	}
 }
 
 var errStopped = errors.New("the story has stopped the manager, so it was not killed")

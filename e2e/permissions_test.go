@@ -106,7 +106,6 @@ var seldom = map[string]string{
 	"patch events.events.k8s.io":       "an Event repeats within minutes",
 	"patch events in pawl-system":      "likewise",
 	"list statefulsets.apps":           listed,
-	"list pods":                        listed,
 	"list nodes":                       listed,
 	"list persistentvolumeclaims":      listed,
 	"list rolloutprogresses.pawl.dev":  listed,
@@ -142,7 +141,7 @@ func reportPermissions(ctx context.Context, chosen string) error {
 		}
 	}
 	for what, n := range lab.audit.used {
-		if n.refused > 0 && !strings.HasSuffix(what, " "+ownerOfStory) {
+		if n.refused > 0 && !strings.HasPrefix(what, "list "+ownerOfStory) {
 			faults = append(faults, fmt.Sprintf("refused and needed: %s, %d times", what, n.refused))
 		}
 	}

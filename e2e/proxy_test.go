@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -32,12 +34,21 @@ func (f failpoint) String() string {
 	return "before " + f.write
 }
 
-// proxy stands between a manager and the API server. It lets everything pass, and kills the manager at the n-th occurrence
+// proxy stands between a manager and the API server. It lets everything pass, and strikes the manager at the n-th occurrence
 // of a failpoint.
 type proxy struct {
 	at     failpoint
 	nth    int
+	strike func(*manager) error // what is done to it; it is killed and started again if nil
+	lives  bool                 // and it goes on after it: its request is passed on
+	faults *faults              // what else goes wrong on the way; nothing if nil
+
 	server *httptest.Server
+	path   string // of the kubeconfig that leads through it
+	target atomic.Pointer[http.RoundTripper]
+	seeing atomic.Pointer[func(*http.Request)]
+	cut    atomic.Bool // nothing passes any more
+	waits  atomic.Bool // it does not look for the failpoint yet
 
 	hold atomic.Pointer[hold]
 
@@ -48,12 +59,8 @@ type proxy struct {
 }
 
 // open starts the proxy, if it does not run yet, and returns a kubeconfig that leads through it. The proxy has the
-// credentials: kubeconfigs without TLS have none.
+// credentials, those of the manager that was started last: kubeconfigs without TLS have none.
 func (p *proxy) open(c *cluster, namespace, kubeconfig string) (string, error) {
-	path := filepath.Join(c.dir, namespace+"-proxy.kubeconfig")
-	if p.server != nil {
-		return path, nil
-	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return "", fmt.Errorf("read the kubeconfig of the manager: %w", err)
@@ -62,33 +69,60 @@ func (p *proxy) open(c *cluster, namespace, kubeconfig string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("connect the proxy: %w", err)
 	}
+	p.target.Store(&transport)
+	if p.server != nil {
+		return p.path, nil
+	}
 	target, err := url.Parse(config.Host)
 	if err != nil {
 		return "", fmt.Errorf("read the address of the API server: %w", err)
 	}
 	forward := &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport:      transport,
-		FlushInterval:  -1, // watches
+		Transport:      p,
+		ErrorLog:       log.New(io.Discard, "", 0), // what breaks is meant to
+		FlushInterval:  -1,                         // watches
 		ModifyResponse: p.answered,
 		ErrorHandler:   func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // as when a connection breaks
 	}
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !p.at.after && p.hit(r) {
-			p.strike()
-			panic(http.ErrAbortHandler)
+		p.passes(r)
+		if p.faults.answers(w, r) {
+			return
 		}
-		p.wait(r)
 		forward.ServeHTTP(w, r)
 	}))
 	through := clientcmdapi.NewConfig()
 	through.Clusters["proxy"] = &clientcmdapi.Cluster{Server: p.server.URL}
 	through.Contexts["proxy"] = &clientcmdapi.Context{Cluster: "proxy"}
 	through.CurrentContext = "proxy"
-	if err := clientcmd.WriteToFile(*through, path); err != nil {
+	p.path = filepath.Join(c.dir, fmt.Sprintf("%s-proxy-%s.kubeconfig", namespace, p.server.Listener.Addr().(*net.TCPAddr).AddrPort().String()))
+	if err := clientcmd.WriteToFile(*through, p.path); err != nil {
 		return "", fmt.Errorf("write the kubeconfig of the proxy: %w", err)
 	}
-	return path, nil
+	return p.path, nil
+}
+
+// RoundTrip passes a request on to the API server.
+func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
+	return (*p.target.Load()).RoundTrip(r)
+}
+
+// passes returns if a request may go on to the API server.
+func (p *proxy) passes(r *http.Request) {
+	if see := p.seeing.Load(); see != nil {
+		(*see)(r)
+	}
+	if !p.at.after && p.hit(r) {
+		p.strikeNow()
+		if !p.lives {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	p.wait(r)
+	if p.cut.Load() {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 func (p *proxy) close() {
@@ -126,18 +160,25 @@ var errStruck = errors.New("the manager is dead")
 
 // answered is asked about each answer of the API server.
 func (p *proxy) answered(r *http.Response) error {
+	if err := p.faults.spoils(r); err != nil {
+		return err
+	}
 	if !p.at.after || r.StatusCode >= 300 || !p.hit(r.Request) {
+		return nil
+	}
+	if p.lives {
+		p.strikeNow()
 		return nil
 	}
 	_, _ = io.Copy(io.Discard, r.Body) // it is done
 	_ = r.Body.Close()
-	p.strike()
+	p.strikeNow()
 	return errStruck
 }
 
 // hit reports whether this is the request at which the manager dies.
 func (p *proxy) hit(r *http.Request) bool {
-	if writeOf(r) != p.at.write {
+	if writeOf(r) != p.at.write || p.at.write == "" || p.waits.Load() {
 		return false
 	}
 	p.mu.Lock()
@@ -146,9 +187,13 @@ func (p *proxy) hit(r *http.Request) bool {
 	return p.seen == p.nth
 }
 
-func (p *proxy) strike() {
+func (p *proxy) strikeNow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.strike != nil {
+		p.failed = p.strike(p.victim)
+		return
+	}
 	p.failed = p.victim.die()
 }
 

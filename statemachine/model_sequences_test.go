@@ -121,7 +121,7 @@ func (w *world) settles() {
 		moved = w.controllerStatus() || moved
 		for i := range int32(maxOrdinal) {
 			moved = w.gone(i) || moved
-			moved = w.comesUp(i) || moved
+			moved = w.pods[i].kind == podStarting && w.comesUp(i) || moved // what fell over stays so until it is healed
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -53,9 +54,13 @@ func manage(ctx context.Context, o options) error {
 	if o.leaderElect {
 		config.Wrap(newFence(clock.RealClock{}, leaseName))
 	}
-	mgr, err := newManager(config, o)
-	if err != nil {
+	var mgr ctrl.Manager
+	err = retry.OnError(onceMore, func(error) bool { return ctx.Err() == nil }, func() (err error) { // it asks the API server for its kinds
+		mgr, err = newManager(config, o)
 		return err
+	})
+	if err != nil {
+		return err //nolint:wrapcheck // it says what it is
 	}
 	err = controllers.Setup(ctx, mgr, controllers.Options{
 		Patience:    controllers.Patience{StallGrace: o.stallGrace, ProgressDeadline: o.progressDeadline},

@@ -1,0 +1,281 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// One manager leads many StatefulSets, each of which somebody changes at random: images good and bad, restarts, replicas,
+// pauses, pods that fall over before a rollout. The API fails now and then; in the first half the manager is killed again and
+// again. The observers find no fault, everything ends Done, and in the second half the manager does not grow. make soak
+// takes half an hour with 50 StatefulSets, make test a minute with six.
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	sets, lasts := 6, time.Minute
+	if long := os.Getenv("SOAK"); long != "" {
+		var err error
+		lasts, err = time.ParseDuration(long)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred(), "SOAK")
+		sets = 50
+	}
+	seed := uint64(time.Now().UnixNano())
+	if given := os.Getenv("SEED"); given != "" {
+		var err error
+		seed, err = strconv.ParseUint(given, 10, 64)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred(), "SEED")
+	}
+	t.Logf("SEED=%d", seed)
+	f := someFaults("soak", seed)
+	f.writes, f.reads = 1./20, 1./50
+	f.late = nil // what a manager cannot see yet no judge may hold against it
+	via := &proxy{faults: f}
+	tellOne(t, "soak", appsv1.OrderedReadyPodManagement, true, settings{via: via, deadline: "1m"}, func(s *story) {
+		s.create("1")
+		begin := time.Now()
+		ends := begin.Add(lasts)
+		fleet := s.fleet(sets, seed)
+		s.stopManager(syscall.SIGTERM)
+		s.metrics, s.open, s.anywhere = freeAddress(s), true, sets > 6 // nobody else is there then
+		for _, one := range fleet {
+			s.beside = append(s.beside, one.namespace)
+		}
+		s.startManager()
+
+		var crowd sync.WaitGroup
+		for _, one := range fleet {
+			crowd.Go(func() { one.lives(ends) })
+		}
+		kills := 0
+		for time.Now().Before(begin.Add(lasts / 2)) {
+			s.pass(lasts / 12)
+			s.works()
+			s.Expect(s.manager.die()).To(Succeed())
+			kills++
+		}
+		s.works()
+		early, late := s.measure(lasts/4), s.measure(lasts/4)
+		crowd.Wait()
+		var rollouts int64
+		for _, one := range fleet {
+			rollouts += one.concludes(s)
+		}
+		t.Logf("%s: %d StatefulSets, %d rollouts, the manager killed %d times; goroutines %.0f, then %.0f; heap %.1f MB, then %.1f MB",
+			lasts, sets, rollouts, kills, early.goroutines, late.goroutines, early.heap/1e6, late.heap/1e6)
+		s.Expect(rollouts).To(BeNumerically(">=", sets), "something happened")
+		s.Expect(late.goroutines).To(BeNumerically("<", 1.2*early.goroutines+20), "goroutines stay as many")
+		s.Expect(late.heap).To(BeNumerically("<", 1.3*early.heap+8e6), "the heap stays as large")
+	})
+}
+
+// one is a StatefulSet of the fleet, with a namespace and an observer of its own.
+type one struct {
+	*story
+	lot  *rand.Rand
+	did  []string
+	lost error
+}
+
+func (s *story) fleet(n int, seed uint64) (all []*one) {
+	for i := range n {
+		o := &one{lot: rand.New(rand.NewPCG(seed, uint64(i)))} //nolint:gosec // it need not be a secret
+		policy := []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement}[i%2]
+		o.story = &story{
+			Gomega: NewGomega(func(message string, _ ...int) { o.lost = fmt.Errorf("%s: %s", o.namespace, message); panic(o.lost) }),
+			t:      s.t, policy: policy, admission: i%4 < 2, namespace: fmt.Sprintf("%s-%d", s.namespace, i), excused: map[string]bool{},
+		}
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.namespace, Labels: map[string]string{}}}
+		if !o.admission {
+			ns.Labels[bareLabel] = "true"
+		}
+		s.Expect(lab.admin.Create(s.t.Context(), ns)).To(Succeed())
+		var err error
+		o.observer, err = observe(lab.alice, o.namespace)
+		s.Expect(err).NotTo(HaveOccurred())
+		all = append(all, o)
+	}
+	return all
+}
+
+// lives changes the StatefulSet until the time is over, and brings it back into order then.
+func (o *one) lives(until time.Time) {
+	defer func() {
+		if r := recover(); r != nil && o.lost == nil {
+			panic(r)
+		}
+	}()
+	o.submit("1")
+	o.waitFor("the first pods", done("")) // the manager may come later
+	image := 1
+	for time.Now().Before(until) {
+		o.waits(3)
+		switch o.lot.IntN(8) {
+		case 0, 1, 2:
+			image++
+			o.does("image", strconv.Itoa(image))
+			o.setImage(strconv.Itoa(image))
+		case 3:
+			o.does("image", "bad")
+			o.setImage("bad")
+			o.waits(15)
+			o.does("image", strconv.Itoa(image))
+			o.setImage(strconv.Itoa(image))
+		case 4:
+			o.does("restart")
+			o.kubectl("rollout", "restart", "sts/"+name)
+		case 5:
+			replicas := int32(2 + o.lot.IntN(3))
+			o.does("replicas", strconv.Itoa(int(replicas)))
+			o.edit(func(set *appsv1.StatefulSet) { set.Spec.Replicas = &replicas })
+		case 6:
+			o.does("pause")
+			o.pause(true)
+			o.waits(5)
+			o.pause(false)
+		case 7:
+			o.hurts()
+		}
+	}
+	o.pause(false)
+	o.edit(func(set *appsv1.StatefulSet) { set.Spec.Replicas = new(int32(3)) })
+	o.does("image", "last")
+	o.setImage("last")
+}
+
+// hurts has a pod fall over between two rollouts, and begins one before it is back.
+func (o *one) hurts() {
+	if done("")(o.observer.status()) != "" {
+		return
+	}
+	i := o.lot.IntN(2)
+	before := o.pod(i)
+	if !ready(before) {
+		return
+	}
+	o.does("never ready", podName(i))
+	o.fate(i, "never")
+	o.Eventually(func() bool { return ready(o.pod(i)) }, patience, tick).Should(BeFalse(), "waiting for the pod to fall over")
+	time.Sleep(time.Second) // until every watch has told it
+	o.kubectl("rollout", "restart", "sts/"+name)
+	o.waits(8)
+	if pod := o.pod(i); pod.UID == before.UID {
+		o.does("ready", podName(i))
+		o.fate(i, "ready")
+	}
+}
+
+func (o *one) does(what ...string) {
+	o.did = append(o.did, time.Now().Format(time.TimeOnly)+" "+strings.Join(what, " "))
+}
+
+// waits up to so many seconds.
+func (o *one) waits(most int) { time.Sleep(time.Duration(o.lot.IntN(most * int(time.Second)))) }
+
+// concludes waits for the end and judges it. It returns how many rollouts there were.
+func (o *one) concludes(s *story) int64 {
+	defer func() {
+		o.observer.end()
+		_ = lab.admin.Delete(s.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.namespace}})
+	}()
+	account := func() string {
+		return fmt.Sprintf("%s: what was done:\n%s\nthe log:\n%s\nwhat was seen:\n%s", o.namespace, strings.Join(o.did, "\n"), o.history(), o.observer.chronicle())
+	}
+	s.Expect(o.lost).NotTo(HaveOccurred(), account)
+	o.Gomega = s.Gomega
+	s.Eventually(func() string {
+		st, set := o.observer.status(), o.set()
+		if wrong := done("")(st); wrong != "" {
+			o.obeys(st)
+			return wrong
+		}
+		if st.Rollout == nil || set.Status.UpdateRevision != st.Rollout.ToRevision || set.Status.ObservedGeneration != set.Generation ||
+			set.Spec.Template.Spec.Containers[0].Image != image("last") {
+			return "the last rollout is to come"
+		}
+		return ""
+	}, 2*patience, tick).Should(BeEmpty(), account)
+	s.Expect(o.judge().report()).To(BeEmpty(), account)
+	o.holdsTogether()
+	return o.progress().Status.Rollout.Number
+}
+
+// obeys does what the message of a Blocked says that a person has to do.
+func (o *one) obeys(st status) {
+	advice := regexp.MustCompile(`kubectl delete pod (\S+) -n \S+`).FindStringSubmatch(st.Message)
+	if st.State != "Blocked" || advice == nil {
+		return
+	}
+	pod := o.pod(ordinal(advice[1]))
+	o.excused[string(pod.UID)] = true
+	o.does(advice[0])
+	o.kubectl("delete", "pod", pod.Name, "--wait=false")
+}
+
+// size is how large the manager is.
+type size struct{ goroutines, heap float64 }
+
+// works waits until the manager has begun.
+func (s *story) works() {
+	s.t.Helper()
+	s.Eventually(func() error { _, err := sizeAt(s.metrics); return err }, patience, tick).Should(Succeed(), "waiting for the manager")
+}
+
+// measure is the largest that the manager is in this time.
+func (s *story) measure(lasts time.Duration) (most size) {
+	for until := time.Now().Add(lasts); time.Now().Before(until); {
+		if now, err := sizeAt(s.metrics); err == nil {
+			most.goroutines, most.heap = max(most.goroutines, now.goroutines), max(most.heap, now.heap)
+		}
+		s.pass(time.Second)
+	}
+	s.Expect(most.goroutines).NotTo(BeZero(), "the manager tells how large it is")
+	return most
+}
+
+// pass lets time pass in which others work.
+func (s *story) pass(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-s.t.Context().Done():
+	}
+}
+
+var sizes = regexp.MustCompile(`(?m)^(go_goroutines|go_memstats_heap_inuse_bytes) (\S+)$`)
+
+func sizeAt(address string) (now size, err error) {
+	response, err := http.Get("http://" + address + "/metrics") //nolint:noctx // it is here
+	if err != nil {
+		return now, fmt.Errorf("read the metrics: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return now, fmt.Errorf("read the metrics: %w", err)
+	}
+	for _, m := range sizes.FindAllStringSubmatch(string(text), -1) {
+		value, err := strconv.ParseFloat(m[2], 64)
+		if err != nil {
+			return now, fmt.Errorf("read the metrics: %w", err)
+		}
+		if m[1] == "go_goroutines" {
+			now.goroutines = value
+		} else {
+			now.heap = value
+		}
+	}
+	return now, nil
+}
