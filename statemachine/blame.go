@@ -1,6 +1,9 @@
 package statemachine
 
-import "iter"
+import (
+	"iter"
+	"time"
+)
 
 // blame is who stands in the way.
 type blame struct {
@@ -25,6 +28,9 @@ func (v *view) blame(candidates iter.Seq[int]) blame {
 	best, rank := blame{index: -1}, 0
 	for i := range candidates {
 		f := v.finding(i)
+		if f.quiet && f.since.After(v.o.Now) {
+			v.reached(f.since.Add(time.Second)) // it is not the ordinary course any more then; deletionTimestamp has whole seconds
+		}
 		hard, late := v.hardStalled(i), v.overdue(i)
 		r := 1
 		switch {
@@ -137,10 +143,11 @@ func (v *view) waitingOfStep() iter.Seq[int] {
 	}
 }
 
-// stopsBelow reports whether the StatefulSet controller does not come to this pod, which it would have to create or Pawl
-// to repair, because it stops at a lower one.
+// stopsBelow reports whether nobody comes to this pod, which the StatefulSet controller would have to create or to replace
+// or Pawl to repair, because the controller stops at a lower one.
 func (v *view) stopsBelow(i int) bool {
-	if v.o.Parallel || v.o.Pods[i].Terminating || v.atTarget(i) {
+	p := &v.o.Pods[i]
+	if v.o.Parallel || p.Terminating || v.atTarget(i) && p.Phase != "Failed" && p.Phase != "Succeeded" {
 		return false
 	}
 	for k := range i {

@@ -99,10 +99,15 @@ func (v *view) blameMoves(why Reason, i int, gate string) bool {
 		if b.Reason == why || !otherHard {
 			return false
 		}
-	} else if !harder && why != ReasonTotalOutage && !v.causeGone() {
+	} else if !harder && why != ReasonTotalOutage && !v.causeGone() && !v.standsAside(b.Ordinal) {
 		return false
 	}
 	return v.reached(b.Changed.Add(changeTime))
+}
+
+// standsAside: what the pod of the step was blamed for is over, and it waits for another one now.
+func (v *view) standsAside(ordinal int32) bool {
+	return v.inRange(ordinal) && (v.healthy(v.index(ordinal)) || v.stopsBelow(v.index(ordinal)))
 }
 
 func (v *view) unblock() {

@@ -207,7 +207,7 @@ func (w *world) checkAsleep() {
 func (w *world) busy() bool {
 	for i := range w.pods {
 		p := &w.pods[i]
-		if p.terminating && !p.stuck && !p.silent || p.kind == podStarting && w.behaves[p.rev] != cannotPull && !w.lost[i] && !p.silent {
+		if p.terminating && !p.stuck && !p.silent || p.kind == podStarting && !p.terminating && w.behaves[p.rev] != cannotPull && !w.lost[i] && !p.silent {
 			return true
 		}
 	}

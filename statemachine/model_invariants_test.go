@@ -17,7 +17,7 @@ func (w *world) checkUpdated(i int32) {
 		switch {
 		case j != i && !w.available(j) && w.maxUnavailable == 1:
 			w.diary.violate("I2: %s is available and is replaced while %s is down", podName(i), podName(j))
-		case j > i && w.pods[j].rev != w.set.template:
+		case j > i && w.pods[j].rev != w.set.template && !w.pods[j].terminating:
 			w.diary.violate("I1: %s is replaced before %s", podName(i), podName(j))
 		}
 	}
