@@ -375,8 +375,14 @@ func (w *world) setTemplate(n int32) bool {
 	return true
 }
 
-// recreate deletes the StatefulSet with orphaned pods, which the next one of its name adopts.
+// recreate deletes the StatefulSet with orphaned pods, which the next one of its name adopts. What the model leaves out: a
+// pod that is ending meanwhile is not adopted, and has the name until it is gone.
 func (w *world) recreate(n int32) bool {
+	for i := range w.pods {
+		if w.pods[i].terminating {
+			return false
+		}
+	}
 	w.set = set{
 		uid: w.set.uid + 1, created: w.now, mode: w.set.mode, generation: 1, template: revisions[n], replicas: w.set.replicas,
 	}
