@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"path"
@@ -108,9 +109,7 @@ func (f *faults) answers(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	if old, is := f.old(r); is {
-		for key, values := range old.header {
-			w.Header()[key] = values
-		}
+		maps.Copy(w.Header(), old.header)
 		_, _ = w.Write(old.body)
 		return true
 	}
@@ -271,7 +270,7 @@ func (d *delayed) Read(into []byte) (int, error) {
 
 func (d *delayed) Close() error {
 	d.once.Do(func() { close(d.closed) })
-	return d.from.Close() //nolint:wrapcheck // as it is, this is a stream
+	return d.from.Close()
 }
 
 // someFaults are those of make faults: one write in eight fails and one read in twenty, watches are up to two seconds late
@@ -279,7 +278,7 @@ func (d *delayed) Close() error {
 func someFaults(seed ...any) *faults {
 	h := fnv.New64a()
 	_, _ = fmt.Fprint(h, seed...)
-	f := &faults{writes: 1. / 8, reads: 1. / 20, breaks: 20 * time.Second, lot: rand.New(rand.NewPCG(h.Sum64(), 0))} //nolint:gosec // it need not be a secret
+	f := &faults{writes: 1. / 8, reads: 1. / 20, breaks: 20 * time.Second, lot: rand.New(rand.NewPCG(h.Sum64(), 0))}
 	f.late = func(string) time.Duration { return time.Duration(f.below(int(2 * time.Second))) }
 	return f
 }

@@ -141,7 +141,7 @@ func (m *manager) die() error {
 func (m *manager) signal(sig os.Signal) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.cmd.Process.Signal(sig) //nolint:wrapcheck // it says all
+	return m.cmd.Process.Signal(sig)
 }
 
 // ended reports whether the process is gone.

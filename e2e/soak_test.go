@@ -92,7 +92,7 @@ type one struct {
 
 func (s *story) fleet(n int, seed uint64) (all []*one) {
 	for i := range n {
-		o := &one{lot: rand.New(rand.NewPCG(seed, uint64(i)))} //nolint:gosec // it need not be a secret
+		o := &one{lot: rand.New(rand.NewPCG(seed, uint64(i)))}
 		policy := []appsv1.PodManagementPolicyType{appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement}[i%2]
 		o.story = &story{
 			Gomega: NewGomega(func(message string, _ ...int) { o.lost = fmt.Errorf("%s: %s", o.namespace, message); panic(o.lost) }),

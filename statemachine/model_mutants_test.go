@@ -154,7 +154,7 @@ func risesForGate(v *view) {
 }
 
 func highestDead(v *view) int {
-	for i := len(v.o.Pods) - 1; i >= 0; i-- {
+	for i := range slices.Backward(v.o.Pods) {
 		if v.dead(i) && v.off(i) && v.replaceable(i) && !v.has(v.s.Replaced, i) {
 			return i
 		}

@@ -12,7 +12,16 @@ var three = []int8{0, 1, 2}
 // pods and three revisions, of which B does not work, or all but one do; a move of a sort is possible as often as the
 // budget says.
 func settings(parallel bool) []*setting {
-	all := []*setting{
+	all := slices.Concat(templatesAndWriters(), peopleAndPolicies(), troubles())
+	for _, s := range all {
+		s.replicas, s.parallel = 3, parallel
+	}
+	return all
+}
+
+// templatesAndWriters are about pods that fail, templates, replicas, and others who write.
+func templatesAndWriters() []*setting {
+	return []*setting{
 		{
 			name: "pods fail", admission: true, behaves: map[string]behaviour{"B": cannotPull},
 			budget: budget{faults: 2, templates: 1},
@@ -60,6 +69,12 @@ func settings(parallel bool) []*setting {
 			budget: budget{faults: 1, templates: 2},
 			moves:  slices.Concat(each(actTemplate, 0, 1, 2), each(actExit, three...), each(actKill, three...), []action{{act: actPawlDies}}),
 		},
+	}
+}
+
+// peopleAndPolicies are about the first sight of a StatefulSet, and what people and policies ask for.
+func peopleAndPolicies() []*setting {
+	return []*setting{
 		{
 			name: "created broken, no admission", behaves: map[string]behaviour{"A": cannotPull}, begin: (*world).beginAnew,
 			budget: budget{faults: 1, templates: 1},
@@ -112,6 +127,12 @@ func settings(parallel bool) []*setting {
 			budget: budget{faults: 1, templates: 2},
 			moves:  slices.Concat(each(actTemplate, 0, 1, 2), each(actUnready, 1, 2, 3), each(actKill, 1, 2, 3), []action{{act: actPawlDies}}),
 		},
+	}
+}
+
+// troubles are about what goes wrong beside the template.
+func troubles() []*setting {
+	return []*setting{
 		{
 			name: "stuck, silent, evicted", admission: true, behaves: map[string]behaviour{"B": cannotPull},
 			budget: budget{faults: 2, templates: 1},
@@ -165,10 +186,6 @@ func settings(parallel bool) []*setting {
 			moves:  slices.Concat(each(actTemplate, 0, 1, 2), each(actUnready, three...), []action{{act: actReplaced}}),
 		},
 	}
-	for _, s := range all {
-		s.replicas, s.parallel = 3, parallel
-	}
-	return all
 }
 
 // beginAnew is a StatefulSet that was just created.

@@ -16,9 +16,9 @@ func TestModel(t *testing.T) {
 			}
 			t.Run(policy+"/"+s.name, func(t *testing.T) {
 				t.Parallel()
-				begin := time.Now()
+				begin := time.Now() //nolint:forbidigo // how long the checker takes, not what it decides
 				g := explore(s, nil)
-				t.Logf("%d worlds, %d actions, %d ends, %s", len(g.parent), g.actions, len(g.ends), time.Since(begin).Round(time.Millisecond))
+				t.Logf("%d worlds, %d actions, %d ends, %s", len(g.parent), g.actions, len(g.ends), time.Since(begin).Round(time.Millisecond)) //nolint:forbidigo // as above
 				for _, v := range g.violations() {
 					t.Errorf("%s (%d times)\n%s", v, g.broken[v].count, g.counterexample(v))
 				}
