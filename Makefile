@@ -78,6 +78,12 @@ KILLS ?= 1
 kills: build lab-build ## run stories S1 to S9, the manager of each killed at a write that the lot decides; KILLS=n is another lot
 	cd e2e && KILLS=$(KILLS) go test -vet=off -count=1 -run 'TestS[1-9][A-Z]' -parallel 14 -timeout 80m
 
+.PHONY: bench
+bench: ## how long a decision and a gate take, compared by benchstat
+	@results=$$(mktemp); trap 'rm -f "$$results"' EXIT; \
+	go test -vet=off -run '^$$' -bench 'Decide|Ask|Compile' -benchtime 0.3s -count 6 ./statemachine ./controllers/gate >"$$results"; \
+	go run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da "$$results"
+
 FAULTS ?= 1
 .PHONY: faults
 faults: build lab-build prometheus helm ## run the stories with an API that fails at random; FAULTS=n is another lot, RUN=regex picks some

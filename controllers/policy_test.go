@@ -89,3 +89,19 @@ func TestABudgetWhoseStatusFailedIsNotBelieved(t *testing.T) {
 	}})
 	NewWithT(t).Expect(b.Problem).To(Equal("the status of budget b cannot be worked out: found no controllers for pod db-0"))
 }
+
+// The gates of a policy are compiled once, however often they are asked, and again for what is another policy.
+func TestGatesAreCompiledOncePerGeneration(t *testing.T) {
+	g := NewWithT(t)
+	var p programs
+	policy := &v1alpha1.RolloutPolicy{ObjectMeta: metav1.ObjectMeta{Name: "mysql", UID: "u1", Generation: 1}}
+	first := p.of(policy)
+	for range 100 {
+		g.Expect(p.of(policy.DeepCopy())).To(BeIdenticalTo(first))
+	}
+	policy.Generation = 2
+	second := p.of(policy)
+	g.Expect(second).NotTo(BeIdenticalTo(first), "its spec is another")
+	policy.UID, policy.Generation = "u2", 1
+	g.Expect(p.of(policy)).NotTo(BeIdenticalTo(first), "it was made anew")
+}
