@@ -99,15 +99,20 @@ func (v *view) blameMoves(why Reason, i int, gate string) bool {
 		if b.Reason == why || !otherHard {
 			return false
 		}
-	} else if !harder && why != ReasonTotalOutage && !v.causeGone() && !v.standsAside(b.Ordinal) {
+	} else if !harder && why != ReasonTotalOutage && !v.causeGone() && !v.standsAside(b.Ordinal, i) {
 		return false
 	}
 	return v.reached(b.Changed.Add(changeTime))
 }
 
-// standsAside: what the pod of the step was blamed for is over, and it waits for another one now.
-func (v *view) standsAside(ordinal int32) bool {
-	return v.inRange(ordinal) && (v.healthy(v.index(ordinal)) || v.stopsBelow(v.index(ordinal)))
+// standsAside: what a pod of the step was blamed for is over, and it waits for another one now, whose own time is over as
+// well. One that flaps does not take the blame with each of its falls.
+func (v *view) standsAside(ordinal int32, other int) bool {
+	if !v.inRange(ordinal) || other < 0 || !v.hardStalled(other) && !v.overdue(other) {
+		return false
+	}
+	i := v.index(ordinal)
+	return v.has(v.s.Step.Ordinals, i) && (v.healthy(i) || v.stopsBelow(i))
 }
 
 func (v *view) unblock() {
