@@ -198,7 +198,7 @@ func (r *Reconciler) decide(ctx context.Context, s sight, state statemachine.Sta
 	}
 }
 
-// tryDecide reports whether the decision stands. From then on when live is true the owner has been asked.
+// tryDecide reports whether the decision stands. Once the owner has been asked live, live is true, and o has its answer.
 func (r *Reconciler) tryDecide(
 	ctx context.Context, s sight, me member, state statemachine.State, o *statemachine.Observation, live *bool,
 ) (d statemachine.Decision, stands bool, err error) {

@@ -125,7 +125,7 @@ func (v *view) inTheWayOfStep() iter.Seq[int] {
 		for i := range v.o.Pods {
 			mine := v.has(v.s.Step.Ordinals, i) && !v.finished(i)
 			below := waits && (i < top || v.o.Parallel)
-			if (mine || below) && !v.healthy(i) && !v.stopsBelow(i) && !yield(i) {
+			if (mine || below) && !v.onlyWaits(i) && !yield(i) {
 				return
 			}
 		}
@@ -136,18 +136,21 @@ func (v *view) inTheWayOfStep() iter.Seq[int] {
 func (v *view) waitingOfStep() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i := range v.unfinishedOfStep() {
-			if (v.healthy(i) || v.stopsBelow(i)) && !yield(i) {
+			if v.onlyWaits(i) && !yield(i) {
 				return
 			}
 		}
 	}
 }
 
+// onlyWaits reports whether nothing is wrong with the pod itself: it is healthy, or kept waiting by a lower one.
+func (v *view) onlyWaits(i int) bool { return v.healthy(i) || v.stopsBelow(i) }
+
 // stopsBelow reports whether nobody comes to this pod, which the StatefulSet controller would have to create or to replace
 // or Pawl to repair, because the controller stops at a lower one.
 func (v *view) stopsBelow(i int) bool {
 	p := &v.o.Pods[i]
-	if v.o.Parallel || p.Terminating || v.atTarget(i) && p.Phase != "Failed" && p.Phase != "Succeeded" {
+	if v.o.Parallel || p.Terminating || v.atTarget(i) && !hasEnded(p) {
 		return false
 	}
 	for k := range i {

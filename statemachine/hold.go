@@ -112,7 +112,7 @@ func (v *view) standsAside(ordinal int32, other int) bool {
 		return false
 	}
 	i := v.index(ordinal)
-	return v.has(v.s.Step.Ordinals, i) && (v.healthy(i) || v.stopsBelow(i))
+	return v.has(v.s.Step.Ordinals, i) && v.onlyWaits(i)
 }
 
 func (v *view) unblock() {

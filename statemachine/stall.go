@@ -84,8 +84,10 @@ func terminating(p *Pod, now time.Time) finding {
 	return f
 }
 
+func hasEnded(p *Pod) bool { return p.Phase == "Failed" || p.Phase == "Succeeded" }
+
 func ended(p *Pod, _ time.Time) finding {
-	if p.Phase != "Failed" && p.Phase != "Succeeded" {
+	if !hasEnded(p) {
 		return finding{}
 	}
 	if p.Reason == string(ReasonEvicted) {

@@ -12,7 +12,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -55,12 +54,12 @@ func manage(ctx context.Context, o options) error {
 		config.Wrap(newFence(clock.RealClock{}, leaseName))
 	}
 	var mgr ctrl.Manager
-	err = retry.OnError(onceMore, func(error) bool { return ctx.Err() == nil }, func() (err error) { // it asks the API server for its kinds
+	err = insist(ctx, func() (err error) { // it asks the API server for its kinds
 		mgr, err = newManager(config, o)
 		return err
 	})
 	if err != nil {
-		return err //nolint:wrapcheck // it says what it is
+		return err
 	}
 	err = controllers.Setup(ctx, mgr, controllers.Options{
 		Patience:    controllers.Patience{StallGrace: o.stallGrace, ProgressDeadline: o.progressDeadline},

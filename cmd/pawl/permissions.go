@@ -136,8 +136,11 @@ func wanted(o options) []permission {
 	return all
 }
 
-// onceMore: one lost answer of dozens must not begin all over.
-var onceMore = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps: 3}
+// insist does something up to three times: one lost answer of dozens must not begin all over.
+func insist(ctx context.Context, do func() error) error {
+	backOff := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 3, Steps: 3}
+	return retry.OnError(backOff, func(error) bool { return ctx.Err() == nil }, do) //nolint:wrapcheck // it is that of do
+}
 
 // refusals are the permissions that Pawl does not have.
 func refusals(ctx context.Context, client kubernetes.Interface, o options) ([]permission, error) {
@@ -149,7 +152,7 @@ func refusals(ctx context.Context, client kubernetes.Interface, o options) ([]pe
 			},
 		}}
 		answer := review
-		err := retry.OnError(onceMore, func(error) bool { return ctx.Err() == nil }, func() (err error) {
+		err := insist(ctx, func() (err error) {
 			answer, err = client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 			return err //nolint:wrapcheck // it is below
 		})
