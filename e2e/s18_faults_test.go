@@ -43,8 +43,10 @@ func TestS18Faults(t *testing.T) {
 					s.setImage("2")
 					s.waitFor("the way back", done("RolledBack"))
 
+					first := s.pod(2)
 					s.setImage("3")
-					s.waitFor("the first step", state("Stepping", "", podName(2)))
+					s.Eventually(func() bool { p := s.find(2); return p != nil && p.UID != first.UID }, patience, tick).
+						Should(BeTrue(), "waiting for the first pod to be replaced: a step is recorded before it is written")
 					s.edit(func(set *appsv1.StatefulSet) { set.Spec.Replicas = new(int32(4)) })
 					s.waitFor("the last rollout", rolloutDone(5))
 				})

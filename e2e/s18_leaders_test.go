@@ -109,9 +109,10 @@ func (s *story) loses(through *proxy, end departure) {
 // mayElect lets the manager have a lease in the namespace of the story.
 func (s *story) mayElect() {
 	meta := metav1.ObjectMeta{Namespace: s.namespace, Name: "leases"}
-	s.Expect(lab.admin.Create(s.t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"},
-	}}})).To(Succeed())
+	s.Expect(lab.admin.Create(s.t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}},
+		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}}, // who leads
+	}})).To(Succeed())
 	s.Expect(lab.admin.Create(s.t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "leases"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: pawlNamespace, Name: pawlAccount}},
