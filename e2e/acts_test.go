@@ -81,7 +81,7 @@ func promises(log []pawlv1alpha1.Transition, doubted func(pawlv1alpha1.Transitio
 			p.what, p.doubtful = "delete "+t.PodUID, doubted(t)
 		case t.Type == "RevisionRestored":
 			p.what, p.doubtful = "restore "+t.Revision, doubted(t)
-		case aboutPartition(t) && *t.Partition != *t.PreviousPartition:
+		case aboutPartition(t) && *t.Partition != *t.PreviousPartition && t.Type != "PartitionOverridden": // which tells of someone else's write
 			p.what = fmt.Sprintf("partition %d>%d", *t.PreviousPartition, *t.Partition)
 			if n := slices.IndexFunc(log[i+1:], aboutPartition); n >= 0 {
 				next := log[i+1+n]
@@ -102,10 +102,18 @@ func aboutPartition(t pawlv1alpha1.Transition) bool {
 	return t.Partition != nil && t.PreviousPartition != nil
 }
 
+// saw is the partition as it was when that was recorded.
+func saw(t pawlv1alpha1.Transition) int32 {
+	if t.Type == "PartitionOverridden" {
+		return *t.Partition
+	}
+	return *t.PreviousPartition
+}
+
 // setBack: the next record saw the partition as it was before, but after two edits or more: either none was Pawl's, or
 // someone set the partition back after Pawl. Only who watched can tell.
 func setBack(t, next pawlv1alpha1.Transition) bool {
-	return *next.PreviousPartition == *t.PreviousPartition && next.Generation > t.Generation+1
+	return saw(next) == *t.PreviousPartition && next.Generation > t.Generation+1
 }
 
 // neverWritten: the next record saw the partition as it was before, or something else after a single edit, which then
@@ -114,13 +122,13 @@ func neverWritten(t, next pawlv1alpha1.Transition) bool {
 	if next.Type == "Adopted" && next.Reason == "Recreated" {
 		return false
 	}
-	if *next.PreviousPartition == *t.PreviousPartition {
+	if saw(next) == *t.PreviousPartition {
 		return true
 	}
 	if t.Type == "RolloutCompleted" && next.Type == "RolloutStarted" && *t.Partition == parked && next.Generation == t.Generation+1 {
 		return true // the one edit in between is the new template, which the admission policy parked
 	}
-	return *next.PreviousPartition != *t.Partition && next.Generation <= t.Generation+1
+	return saw(next) != *t.Partition && next.Generation <= t.Generation+1
 }
 
 // doubted: under Parallel the StatefulSet controller may be there first and delete the pod itself, and a status that was

@@ -237,6 +237,10 @@ func TestWhatTheLogPromises(t *testing.T) {
 	g.Expect(promised(completed, changed)).To(Equal([]string{"partition 0>2147483647"}), "and the template came after it")
 	completed.Type, changed.Generation = "Parked", 5
 	g.Expect(promised(completed, changed)).To(Equal([]string{"partition 0>2147483647"}), "it was parked because of the new template")
+	other := record(2, 1)
+	other.Type = "PartitionOverridden"
+	g.Expect(promised(at(4, record(3, 2)), at(5, other), at(6, record(1, 0)))).To(Equal([]string{"partition 1>0"}), "it was someone else who wrote the partition")
+	g.Expect(promised(at(4, record(3, 2)), at(6, other))).To(Equal([]string{"partition 3>2"}), "or who wrote it after Pawl")
 	another := record(3, 3)
 	another.Type, another.Reason = "Adopted", "Recreated"
 	g.Expect(promised(record(3, 2), another)).To(Equal([]string{"partition 3>2"}), "the partition of another StatefulSet proves nothing")

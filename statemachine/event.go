@@ -57,7 +57,7 @@ type Event struct {
 	Message  string   // for a person; absolute times only, at most 200 characters
 
 	Partition         *int32 // the partition that it leaves, set on every event that changes or re-reads it
-	PreviousPartition *int32 // the partition as it was seen; the record is unwritten while it still is that
+	PreviousPartition *int32 // the partition as it was seen; the record is unwritten while it still is that. On PartitionOverridden as it was recorded
 	Generation        int64  // metadata.generation of the StatefulSet as it was seen
 	Revision          string // the revision it leads to
 	Replicas          *int32 // where it is first seen or changes

@@ -145,7 +145,7 @@ func (v *view) explainScaled(e Event) string {
 func (v *view) explainCompleted() string {
 	took := ""
 	if r := v.s.Rollout; !r.StartedAt.IsZero() {
-		took = fmt.Sprintf(" Rollout %d took %s.", r.Number, v.o.Now.Sub(r.StartedAt).Round(time.Second))
+		took = fmt.Sprintf(" Rollout %d took %s.", r.Number, v.o.Now.Sub(r.StartedAt).Truncate(time.Second)) // as its record has it
 	}
 	if v.o.Replicas == 0 {
 		return fit(fmt.Sprintf("There are no pods; the next will run %s.", v.o.UpdateRevision), "", took)

@@ -19,7 +19,7 @@ var judged = map[EventType][]string{
 	RevisionRestored:    {"pod", "uid", "revision"},
 	PartitionParked:     {"partition"},
 	Scaled:              {"size"},
-	PartitionOverridden: {"partition"},
+	PartitionOverridden: {"partition", "before"},
 	PodRegressed:        {"pod", "uid", "revision"},
 	Held:                {"why"},
 	Released:            {},
@@ -44,6 +44,8 @@ func holdsTo(e Event, question string) bool {
 		return e.Ordinals != ""
 	case "partition":
 		return e.Partition != nil && e.PreviousPartition != nil
+	case "before": // someone changed it, from what to what
+		return *e.PreviousPartition != *e.Partition
 	case "StatefulSet":
 		return e.StatefulSetUID != "" && e.TemplateDigest != "" && e.Mode != ModeOff && e.Replicas != nil && e.Start != nil
 	case "revision":

@@ -49,7 +49,9 @@ func overridden(v *view) bool {
 	if v.o.Strategy != rollingUpdate || !untouched || v.o.Partition == v.s.Partition || v.o.Generation <= v.s.PartitionAt || v.unwritten() {
 		return false
 	}
-	v.emit(v.leaving(v.o.Partition, Event{Type: PartitionOverridden}))
+	e, was := v.leaving(v.o.Partition, Event{Type: PartitionOverridden}), v.s.Partition
+	e.PreviousPartition = &was // as it was recorded: what it was in between nobody saw
+	v.emit(e)
 	if v.s.Step.Open() && v.o.Partition > v.s.Step.Partition {
 		v.abort(ReasonNotInEffect) // it is started anew: a write to come needs its own event (I6)
 	}

@@ -32,7 +32,7 @@ func (s State) remember(e Event) State {
 	}
 	if e.Partition != nil {
 		s.Partition, s.PreviousPartition, s.PartitionAt = *e.Partition, *e.Partition, e.Generation
-		if e.PreviousPartition != nil {
+		if e.PreviousPartition != nil && e.Type != PartitionOverridden { // which was written, by someone else
 			s.PreviousPartition = *e.PreviousPartition
 		}
 	}

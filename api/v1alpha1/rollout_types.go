@@ -52,7 +52,8 @@ type Rollout struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Steps *int32 `json:"steps,omitempty"`
-	// blockedSeconds is the time spent in Blocked, in seconds. It counts finished spells only: it does not tick.
+	// blockedSeconds is the time spent in Blocked, in whole seconds: what is left over of a spell is cut off. It counts
+	// finished spells only: it does not tick.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	BlockedSeconds *int32 `json:"blockedSeconds,omitempty"`

@@ -57,8 +57,8 @@ type Page struct {
 	// a page that holds what happened between two rollouts.
 	// +optional
 	Rollout *Rollout `json:"rollout,omitempty"`
-	// durationSeconds is the time from startedAt to finishedAt of the rollout, in seconds; unset if it goes on in the next
-	// page.
+	// durationSeconds is the time from startedAt to finishedAt of the rollout, in whole seconds: what is left over is cut
+	// off. It is unset if the rollout goes on in the next page.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	DurationSeconds *int32 `json:"durationSeconds,omitempty"`

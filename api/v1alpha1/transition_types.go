@@ -54,7 +54,8 @@ type Transition struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Partition *int32 `json:"partition,omitempty"`
-	// previousPartition is the partition as it was seen before; while it is still that, the write of partition is to come.
+	// previousPartition is the partition as it was seen before; while it is still that, the write of partition is to come. On
+	// PartitionOverridden, which tells of a write of someone else's, it is the partition as it was recorded before.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	PreviousPartition *int32 `json:"previousPartition,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,6 +29,47 @@ func TestBetweenRollouts(t *testing.T) {
 	n.Expect(lines("2")).To(HaveExactElements(HavePrefix("4 "), HaveSuffix("Held"), HaveSuffix("RolloutCompleted")))
 	n.Expect(lines("3")).To(HaveExactElements(HaveSuffix("Scaled"), HaveSuffix("RolloutStarted"), HaveSuffix("RolloutCompleted"), HaveSuffix("Abandoned")))
 	n.Expect(lines("-1")).To(Equal(lines("3")))
+}
+
+// How long a rollout and each step of it took, from the first StepStarted of a step to its end, in whole seconds as the record
+// has it. One whose begin is not here says nothing.
+func TestHowLongItTook(t *testing.T) {
+	n := newNotes(t)
+	after := func(d time.Duration, e statemachine.Event) {
+		n.at = n.at.Add(d - time.Second)
+		n.record(e)
+	}
+	step := func(ordinal string, from, to int32) statemachine.Event {
+		return statemachine.Event{
+			Type: statemachine.StepStarted, Ordinals: statemachine.Ordinals(ordinal), Pod: "db-" + ordinal, PreviousPartition: &from, Partition: &to, Generation: 2,
+		}
+	}
+	n.record(n.adopted(statemachine.ReasonFirstSeen), n.started(1, "db-b"))
+	after(900*time.Millisecond, step("2", 3, 2))
+	after(1600*time.Millisecond, step("1", 2, 1))
+	after(1300*time.Millisecond, n.event(statemachine.StepCompleted)) // 2.9 s
+	after(700*time.Millisecond, step("0", 1, 0))
+	after(500*time.Millisecond, n.event(statemachine.Held))
+	after(499*time.Millisecond, n.event(statemachine.StepAborted)) // 0.999 s
+	after(61*time.Second, n.event(statemachine.RolloutCompleted))
+	out, errs, code := said(t, "history", "db", "--rollout", "1", "-f", n.file())
+	n.Expect(code).To(BeZero(), errs)
+	n.Expect(out).To(ContainSubstring("Took      66s; "), "of 66.499")
+	n.Expect(*n.records[len(n.records)-1].DurationSeconds).To(Equal(int32(66)))
+	var told []string
+	for _, line := range regexp.MustCompile(`(?m)^\d+ +\S+ +(\S+) +((?:Step|RolloutC)\w+)|(the step took \S+)$`).FindAllStringSubmatch(out, -1) {
+		told = append(told, strings.TrimSpace(line[2]+" "+line[1]+line[3]))
+	}
+	n.Expect(told).To(Equal([]string{
+		"StepStarted 0s", "StepStarted 1s", "StepCompleted 1s", "the step took 2s",
+		"StepStarted 0s", "StepAborted 0s", "the step took 0s", "RolloutCompleted 61s",
+	}), out)
+
+	n = newNotes(t)
+	n.record(n.adopted(statemachine.ReasonFirstSeen), n.started(1, "db-b"), step("2", 3, 2), n.started(2, "db-c"), n.event(statemachine.RolloutCompleted))
+	out, errs, code = said(t, "history", "db", "--rollout", "2", "-f", n.file())
+	n.Expect(code).To(BeZero(), errs)
+	n.Expect(out).NotTo(ContainSubstring("the step took"))
 }
 
 // recordsOf are the RolloutRecords of the log in testdata, and a file that holds nothing else.

@@ -90,11 +90,13 @@ func (h *historyCommand) transitions(c *chapter) error {
 	lines := strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n")
 	fmt.Fprintln(h.Out, strings.TrimRight(lines[0], " "))
 	heads := ledger.Heads(pages)
+	var step time.Time
 	for i, t := range all {
 		fmt.Fprintln(h.Out, strings.TrimRight(lines[i+1], " "))
-		for _, d := range details(t) {
+		for _, d := range append(details(t), stepTook(step, t)...) {
 			wrapped(h.Out, d)
 		}
+		step = stepAfter(step, t)
 		if h.output == "wide" {
 			for _, d := range identities(t) {
 				wrapped(h.Out, d)
@@ -103,6 +105,31 @@ func (h *historyCommand) transitions(c *chapter) error {
 		}
 	}
 	return nil
+}
+
+// ends reports whether a transition is the end of a step.
+func ends(t v1alpha1.Transition) bool {
+	return t.Type == string(statemachine.StepCompleted) || t.Type == string(statemachine.StepAborted)
+}
+
+// stepTook is how long the step took that a transition ends, if that is known.
+func stepTook(began time.Time, t v1alpha1.Transition) []string {
+	if began.IsZero() || !ends(t) {
+		return nil
+	}
+	return []string{"the step took " + short(t.Time.Sub(began))}
+}
+
+// stepAfter is when the step began that is open after a transition; zero if none is, or if that is not known.
+func stepAfter(began time.Time, t v1alpha1.Transition) time.Time {
+	switch {
+	case ends(t), t.Type == string(statemachine.RolloutStarted), t.Type == string(statemachine.Adopted), t.Type == string(statemachine.Abandoned):
+		return time.Time{}
+	case t.Type == string(statemachine.StepStarted) && began.IsZero(): // others of the same step may follow
+		return t.Time.Time
+	default:
+		return began
+	}
 }
 
 // pod is what a transition is about: a pod, or several by ordinal.

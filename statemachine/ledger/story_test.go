@@ -146,6 +146,27 @@ func TestOneRecordPerRolloutAndOneForWhatComesBetween(t *testing.T) {
 	s.Expect(Record("shop", pages[0]).Name).To(Equal("db-0000000007"))
 }
 
+// Seconds are whole ones, the rest is cut off: of the rollout, and of each spell in Blocked. That is so in records that exist,
+// and a record has to say what its transitions say.
+func TestDurationsAreWholeSeconds(t *testing.T) {
+	s := newStory(t)
+	after := func(d time.Duration, kind statemachine.EventType) statemachine.Event {
+		s.now = s.now.Add(d)
+		return statemachine.Event{Type: kind, Time: s.now}
+	}
+	s.record(s.adopted(), s.started(1, "db-b", statemachine.ReasonNewRevision))
+	began := s.now
+	l := s.record(
+		after(0, statemachine.BlockedEvent), after(2999*time.Millisecond, statemachine.Unblocked), // 2
+		after(time.Millisecond, statemachine.BlockedEvent), after(999*time.Millisecond, statemachine.Unblocked), // 0
+		after(time.Millisecond, statemachine.BlockedEvent), after(1999*time.Millisecond, statemachine.RolloutCompleted), // 1
+	)
+	page := l.Complete()[1]
+	s.Expect(page.Rollout.FinishedAt.Sub(began)).To(Equal(5999 * time.Millisecond))
+	s.Expect(*page.DurationSeconds).To(Equal(int32(5)))
+	s.Expect(*page.Rollout.BlockedSeconds).To(Equal(int32(3)))
+}
+
 func TestARecreatedStatefulSetHasPagesOfItsOwn(t *testing.T) {
 	s := newStory(t)
 	s.record(s.adopted(), s.started(1, "db-b", statemachine.ReasonNewRevision), s.step("2"))
