@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -56,7 +57,20 @@ func golden() []v1alpha1.Transition {
 		Message: "tab\tline\nescape\x1bdelete\x7fbad\xff", Partition: new(int32(2)), PreviousPartition: new(statemachine.Parked),
 		Gates: []statemachine.GateResult{{Name: "b", Result: statemachine.GateOpen}, {Name: "a", Result: statemachine.GateBypassed, Message: "pod is down"}},
 	})
-	return []v1alpha1.Transition{adopted, started, step}
+	again := transitionOf(statemachine.Event{
+		Type: statemachine.RolloutStarted, Time: begin.Add(3e9), State: statemachine.Waiting, Reason: statemachine.ReasonNewRevision,
+		Prior: "2", Generation: 6, Revision: "db-77", FromRevision: "db-6d74cb67d5", Number: 13,
+	})
+	return []v1alpha1.Transition{adopted, started, step, again}
+}
+
+func TestGoldenUsesEveryField(t *testing.T) {
+	used := map[string]json.RawMessage{}
+	for _, tr := range golden() {
+		tr.Sequence = 1
+		NewWithT(t).Expect(json.Unmarshal(Canonical(tr), &used)).To(Succeed())
+	}
+	NewWithT(t).Expect(used).To(HaveLen(reflect.TypeFor[v1alpha1.Transition]().NumField()))
 }
 
 // RFC 8785, section 3.2.2.2, and what is left alone.
