@@ -18,9 +18,10 @@ import (
 // request is one line of the audit log. Of reads, leases, events and access reviews only those of the accounts of Pawl are
 // in it, and of bodies only the patches of StatefulSets, and of Pawl what it deletes pods with and its leases.
 type request struct {
-	At   metav1.MicroTime `json:"stageTimestamp"`
-	Verb string           `json:"verb"`
-	User struct {
+	At         metav1.MicroTime `json:"stageTimestamp"`
+	Verb       string           `json:"verb"`
+	RequestURI string           `json:"requestURI"`
+	User       struct {
 		Username string `json:"username"`
 	} `json:"user"`
 	ObjectRef struct {
@@ -70,7 +71,8 @@ func (r request) change() change {
 }
 
 // known reports whether a write by Pawl has a form that is matched with the log, or one that there is nothing to match of. What
-// has another form would pass unseen: another verb, a patch of another kind, a field beside the one.
+// has another form would pass unseen: another verb, a patch of another kind, a field beside the one. The others are those at
+// which a manager is killed.
 func (r request) known() bool {
 	var c change
 	decoder := json.NewDecoder(bytes.NewReader(r.RequestObject))
@@ -78,8 +80,6 @@ func (r request) known() bool {
 	guarded := decoder.Decode(&c) == nil && c.Metadata.UID != "" && c.Metadata.ResourceVersion != ""
 	partition, revision := c.Spec.UpdateStrategy.RollingUpdate.Partition != nil, c.Status.CurrentRevision != ""
 	switch r.write() {
-	case "create rolloutprogresses", "patch rolloutprogresses", "update rolloutprogresses/status", "create rolloutrecords", "delete rolloutrecords":
-		return true
 	case "delete pods":
 		p := r.preconditions()
 		return p.UID != "" && p.ResourceVersion != ""
@@ -88,7 +88,7 @@ func (r request) known() bool {
 	case "patch statefulsets/status":
 		return guarded && revision && !partition
 	default:
-		return false
+		return slices.ContainsFunc(kills, func(k kill) bool { return k.write == r.write() })
 	}
 }
 
@@ -112,6 +112,7 @@ type audit struct {
 	rest   []byte // a line that is not whole yet
 	byRoom map[string][]request
 	used   map[string]uses // by Pawl's own account
+	wrote  map[string]int  // by any account that a manager may run as
 	leases []request
 }
 
@@ -132,7 +133,7 @@ func (a *audit) in(namespace, file string) ([]request, error) {
 	lines := bytes.Split(append(a.rest, text...), []byte("\n"))
 	a.rest = bytes.Clone(lines[len(lines)-1])
 	if a.byRoom == nil {
-		a.byRoom, a.used = map[string][]request{}, map[string]uses{}
+		a.byRoom, a.used, a.wrote = map[string][]request{}, map[string]uses{}, map[string]int{}
 	}
 	for _, line := range lines[:len(lines)-1] {
 		var r request
@@ -141,6 +142,9 @@ func (a *audit) in(namespace, file string) ([]request, error) {
 		}
 		if r.User.Username == pawlUser {
 			a.use(r)
+		}
+		if r.byPawl() && r.stores() {
+			a.wrote[r.write()]++
 		}
 		if r.ObjectRef.Resource == "leases" {
 			a.leases = append(a.leases, r)

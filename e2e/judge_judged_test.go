@@ -211,7 +211,7 @@ func TestWhatTheLogPromises(t *testing.T) {
 		return pawlv1alpha1.Transition{PreviousPartition: &from, Partition: &to}
 	}
 	promised := func(log ...pawlv1alpha1.Transition) (all []string) {
-		for _, p := range promises(log, doubted(nil)) {
+		for _, p := range promises(log, doubted(nil, nil)) {
 			what := p.what
 			if p.doubtful {
 				what += "?"
@@ -276,8 +276,11 @@ func TestWhatIsDoubted(t *testing.T) {
 		{restored, asked(pawlUser, "patch", "statefulsets", "status", 200, restore, time.Second), false},
 		{restored, asked(pawlUser, "patch", "statefulsets", "status", 409, `{"status":{"currentRevision":"db-9"}}`, time.Second), false},
 	} {
-		g.Expect(doubted([]request{c.asked})(c.of)).To(Equal(c.doubt), "%+v", c.asked)
+		g.Expect(doubted([]request{c.asked}, nil)(c.of)).To(Equal(c.doubt), "%+v", c.asked)
 	}
+	g.Expect(doubted(nil, []time.Time{now.Add(time.Millisecond)})(restored)).To(BeTrue(), "it did not get there")
+	g.Expect(doubted(nil, []time.Time{now.Add(time.Millisecond)})(replaced)).To(BeFalse(), "a pod is deleted all the same")
+	g.Expect(doubted(nil, []time.Time{now.Add(-time.Millisecond)})(restored)).To(BeFalse(), "that was the one before")
 }
 
 // A write in a form that is not matched with the log is not overlooked.
@@ -308,6 +311,27 @@ func TestUnknownWritesAreSeen(t *testing.T) {
 		r.ObjectRef.Resource, r.ObjectRef.Subresource, _ = strings.Cut(r.ObjectRef.Resource, "/")
 		NewWithT(t).Expect(r.known()).To(Equal(c.known), "%s %s", c.what, c.body)
 	}
+}
+
+// A write at which no manager is killed is not overlooked either.
+func TestWritesThatAreNotStruckAreSeen(t *testing.T) {
+	g := NewWithT(t)
+	writes := map[string]int{}
+	for _, k := range kills {
+		writes[k.write] = 1
+	}
+	for what := range aside {
+		g.Expect(writes).NotTo(HaveKey(what), "both struck and left aside")
+	}
+	writes["create events"] = 3
+	g.Expect(unstruck(writes)).To(Succeed())
+	writes["update rolloutprogresses"] = 2
+	g.Expect(unstruck(writes)).To(MatchError(ContainSubstring(`"update rolloutprogresses", which Pawl wrote 2 times`)))
+	var r request
+	r.Verb, r.RequestURI = "create", "/apis/apps/v1/namespaces/pawl-system/statefulsets?dryRun=All&fieldManager=pawl"
+	g.Expect(r.stores()).To(BeFalse())
+	r.RequestURI = "/apis/apps/v1/namespaces/pawl-system/statefulsets?fieldManager=pawl"
+	g.Expect(r.stores()).To(BeTrue())
 }
 
 // A command that hangs does not take the stories with it, nor what it started, and it is named.

@@ -5,22 +5,23 @@ import (
 	"hash/fnv"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
+	"pawl.dev/pawl/statemachine/ledger"
 )
 
-// kills are the writes of a manager, with a story in which each is seen three times.
-var kills = []struct {
-	write string
-	story *undisturbed
-}{
+// kills are the writes of a manager, with a story in which each is seen three times. A write that is not among them fails
+// every story.
+var kills = []kill{
 	{"create rolloutprogresses", logsLost},
 	{"update rolloutprogresses/status", goodImages},
 	{"patch rolloutprogresses", recreations},
@@ -28,56 +29,68 @@ var kills = []struct {
 	{"patch statefulsets", goodImages},
 	{"patch statefulsets/status", recreations},
 	{"delete pods", reverts},
+	{"delete rolloutrecords", recordsAged},
+}
+
+type kill struct {
+	write string // as in the audit log
+	story *undisturbed
 }
 
 // occurrences of each failpoint at which the manager is killed.
 const occurrences = 3
 
 // The manager is killed before and after every write that it makes, at each of its first three occurrences, and started
-// again. Everything ends as if it had not been: the same pods, the same steps in the log, the same partition (I7).
+// again. Everything ends as if it had not been: the same pods, the same steps in the log, the same partitions (I7).
 func TestKills(t *testing.T) {
 	t.Parallel()
+	cells := map[*undisturbed][]*proxy{}
 	for i, k := range kills {
 		for _, after := range []bool{false, true} {
-			at := failpoint{write: k.write, after: after}
 			for nth := 1; nth <= occurrences; nth++ {
-				if chosen := 1 + i%occurrences; half && nth != chosen {
-					continue
+				if chosen := 1 + i%occurrences; !half || nth == chosen {
+					cells[k.story] = append(cells[k.story], &proxy{at: failpoint{write: k.write, after: after}, nth: nth})
 				}
-				t.Run(fmt.Sprintf("%s/%d", at, nth), func(t *testing.T) {
-					t.Parallel()
-					want := k.story.outline(t)
-					p := &proxy{at: at, nth: nth}
-					tellOne(t, "kill-"+k.story.title, appsv1.OrderedReadyPodManagement, true, settings{via: p}, func(s *story) {
-						k.story.script(s)
-						s.Expect(p.reached()).To(Succeed())
-						s.Expect(s.outline()).To(Equal(want), "as if the manager had not been killed %s, the %d. time", at, nth)
-					})
-				})
 			}
 		}
 	}
+	for u, struck := range cells {
+		t.Run(u.title, func(t *testing.T) {
+			t.Parallel()
+			var want []string
+			tellOne(t, "kill-none-"+u.title, appsv1.OrderedReadyPodManagement, true, settings{}, func(s *story) { want = u.tell(s) })
+			for _, p := range struck {
+				t.Run(fmt.Sprintf("%s/%d", p.at, p.nth), func(t *testing.T) {
+					t.Parallel()
+					tellOne(t, "kill-"+u.title, appsv1.OrderedReadyPodManagement, true, settings{via: p}, func(s *story) {
+						got := u.tell(s)
+						s.Expect(p.reached()).To(Succeed())
+						s.Expect(p.worked()).To(Succeed())
+						s.Expect(got).To(Equal(want), "as if the manager had not been killed %s, the %d. time", p.at, p.nth)
+					})
+				})
+			}
+		})
+	}
 }
 
-// undisturbed is a story that is told once without a kill, to know what comes of it.
+// undisturbed is a story that is told once without a kill, to know what comes of it, and then with a kill in each cell.
 type undisturbed struct {
 	title  string
 	script func(*story)
-	once   sync.Once
-	ends   []string
 }
 
-func (u *undisturbed) outline(t *testing.T) []string {
-	u.once.Do(func() {
-		tellOne(t, "kill-none-"+u.title, appsv1.OrderedReadyPodManagement, true, settings{}, func(s *story) {
-			u.script(s)
-			u.ends = s.outline()
-		})
-	})
-	if u.ends == nil {
-		t.Fatalf("%s was not told to the end without a kill", u.title)
+// tell tells it and one rollout more, which whoever was started again has to lead. It returns the outline of both.
+func (u *undisturbed) tell(s *story) []string {
+	u.script(s)
+	next := int64(1)
+	if r := s.progress().Status.Rollout; r != nil {
+		next += r.Number
 	}
-	return u.ends
+	s.setImage("last")
+	s.waitFor("one rollout more", rolloutDone(next))
+	s.parkedNow()
+	return s.outline()
 }
 
 // S1.
@@ -129,28 +142,66 @@ var logsLost = &undisturbed{title: "logs-lost", script: func(s *story) {
 	}
 }}
 
-// outline is what may not depend on whether the manager was killed: the steps in the log, and what became of the pods and
-// the partition.
+// Records are older than they have to be kept.
+var recordsAged = &undisturbed{title: "aged", script: func(s *story) {
+	s.keeps = true
+	s.runAs(pawlAccount)
+	for n := range occurrences {
+		record := ledger.Record(s.namespace, s.pageOf(fmt.Sprint("gone-", n), 100*24*time.Hour))
+		s.Expect(lab.admin.Create(s.t.Context(), &record)).To(Succeed())
+	}
+	s.keeps = false
+	s.runAs(pawlAccount) // it looks at the start
+	for n := range occurrences {
+		s.Eventually(func() int { return len(s.recordsOf(fmt.Sprint("gone-", n))) }, patience, tick).Should(BeZero(), "waiting for the old records to go")
+	}
+	s.create("1")
+}}
+
+// outline is what may not depend on whether the manager was killed: what the log tells beside that somebody waits, and what
+// became of the pods and the partition.
 func (s *story) outline() []string {
 	var lines []string
-	for _, t := range s.events() {
-		if strings.HasPrefix(t.Type, "Step") || strings.HasPrefix(t.Type, "Rollout") || t.Type == "PodReplaced" {
-			if strings.HasPrefix(t.Type, "Rollout") {
-				t.Ordinals = "" // those that are there already: of pods that come up, how many is chance
-			}
-			lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s %s", t.Type, t.Reason, t.Ordinals)))
+	log := s.events()
+	for i, t := range log {
+		if t.Type == "Abandoned" && i+1 < len(log) && log[i+1].Reason == "Recreated" {
+			continue // whether a manager looks between the end of the one and the begin of the next is chance
 		}
+		lines = append(lines, inOutline(t)...)
 	}
+	lines = slices.Compact(lines) // a restore that was overwritten, or cut short by more than a second, is recorded again
 	j, st := s.judge(), s.progress().Status
 	lines = append(lines,
 		fmt.Sprintf("%s %s %s", st.State, st.Reason, st.Progress),
 		fmt.Sprintf("pods were replaced in the order %v, deleted by Pawl: %v", j.endings, s.deletions()),
-		fmt.Sprintf("partition %v", j.effective()))
+		fmt.Sprintf("partition %v, by Pawl %v", j.partitions, j.byPawl))
 	for i := range 3 {
 		pod := s.pod(i)
 		lines = append(lines, fmt.Sprintf("%s %s ready=%t, %d in all", pod.Name, pod.Spec.Containers[0].Image, ready(pod), len(j.uids[i])))
 	}
 	return lines
+}
+
+// inOutline is the line of a transition in the outline, if it has one.
+func inOutline(t pawlv1alpha1.Transition) []string {
+	reason, ordinals, revision := t.Reason, t.Ordinals, ""
+	switch {
+	case strings.HasPrefix(t.Type, "Rollout"), t.Type == "Adopted":
+		ordinals = "" // those that are there already: of pods that come up, how many is chance
+	case strings.HasPrefix(t.Type, "Step"), t.Type == "PodReplaced", t.Type == "Parked", t.Type == "Abandoned":
+	case t.Type == "RevisionRestored":
+		revision = t.Revision
+	case t.Type == "Blocked" && strings.Contains(pullReasons, t.Reason):
+		reason = pullReasons // whichever the kubelet says at that moment
+	case t.Type == "Blocked":
+	default:
+		return nil
+	}
+	line := []string{t.Type, reason, ordinals, revision}
+	if aboutPartition(t) {
+		line = append(line, fmt.Sprintf("%d>%d", *t.PreviousPartition, *t.Partition))
+	}
+	return []string{strings.Join(slices.DeleteFunc(line, func(word string) bool { return word == "" }), " ")}
 }
 
 // byLot has the manager of stories S1 to S9 killed at a failpoint that the lot decides, if KILLS is a number: make kills;

@@ -43,6 +43,10 @@ func tellAll(m *testing.M) int {
 	}
 	code := m.Run()
 	fmt.Print(results.table(), killed, tormented)
+	if err := reportWrites(); err != nil {
+		fmt.Fprintln(os.Stderr, "writes:", err)
+		return 1
+	}
 	if err := reportPermissions(ctx, flag.Lookup("test.run").Value.String()); err != nil {
 		fmt.Fprintln(os.Stderr, "permissions:", err)
 		return 1

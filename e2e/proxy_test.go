@@ -11,9 +11,11 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -55,7 +57,10 @@ type proxy struct {
 	mu     sync.Mutex
 	victim *manager
 	seen   int
-	failed error // of the manager that was to be started again
+	failed error       // of the manager that was to be started again
+	struck bool        // and it was
+	wrote  int         // what was written since
+	kept   []time.Time // when a restore came that did not get to the API server
 }
 
 // open starts the proxy, if it does not run yet, and returns a kubeconfig that leads through it. The proxy has the
@@ -86,10 +91,17 @@ func (p *proxy) open(c *cluster, namespace, kubeconfig string) (string, error) {
 		ErrorHandler:   func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // as when a connection breaks
 	}
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		came, passed := time.Now(), false
+		defer func() {
+			if !passed {
+				p.keeps(r, came)
+			}
+		}()
 		p.passes(r)
 		if p.faults.answers(w, r) {
 			return
 		}
+		passed = true
 		forward.ServeHTTP(w, r)
 	}))
 	through := clientcmdapi.NewConfig()
@@ -124,6 +136,28 @@ func (p *proxy) passes(r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 }
+
+// keeps notes a restore that does not get to the API server.
+func (p *proxy) keeps(r *http.Request, came time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if writeOf(r) == restores {
+		p.kept = append(p.kept, came)
+	}
+}
+
+// keptBack are the times of those restores.
+func (p *proxy) keptBack() []time.Time {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.kept)
+}
+
+// restores is the write by which Pawl sets status.currentRevision back.
+const restores = "patch statefulsets/status"
 
 func (p *proxy) close() {
 	if p.server != nil {
@@ -160,6 +194,7 @@ var errStruck = errors.New("the manager is dead")
 
 // answered is asked about each answer of the API server.
 func (p *proxy) answered(r *http.Response) error {
+	p.count(r)
 	if err := p.faults.spoils(r); err != nil {
 		return err
 	}
@@ -174,6 +209,26 @@ func (p *proxy) answered(r *http.Response) error {
 	_ = r.Body.Close()
 	p.strikeNow()
 	return errStruck
+}
+
+// count counts the writes of the manager that was started again.
+func (p *proxy) count(r *http.Response) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	write := writeOf(r.Request)
+	if p.struck && r.StatusCode < 300 && write != "" && !strings.HasSuffix(write, " events") {
+		p.wrote++
+	}
+}
+
+// worked says that the manager that was started again has done nothing yet: what there is was there before.
+func (p *proxy) worked() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wrote == 0 {
+		return fmt.Errorf("%s: the manager that was started again has written nothing", p.at)
+	}
+	return nil
 }
 
 // hit reports whether this is the request at which the manager dies.
@@ -195,6 +250,7 @@ func (p *proxy) strikeNow() {
 		return
 	}
 	p.failed = p.victim.die()
+	p.struck = p.failed == nil
 }
 
 // reached says why the manager was not killed, or not started again.
