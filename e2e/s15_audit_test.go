@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,7 +11,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
 	"pawl.dev/pawl/statemachine/ledger"
@@ -50,6 +53,15 @@ func TestS15History(t *testing.T) {
 			}
 		}
 
+		by := "" // it is admission that writes who it was
+		if s.admission {
+			by = "alice +"
+		}
+		s.Expect(s.kubectl("get", "rrec", "-o", "wide")).To(And(
+			MatchRegexp(`^NAME +STATEFULSET +NUMBER +FROM +TO +OUTCOME +STEPS +SECONDS +BLOCKED +STARTED BY +STARTED +CAUSE\n`),
+			MatchRegexp(`(?m)^\S+ +db +2 +%s +%s +RolledBack +0 +\d+ +\d+ +%s\d+s +ticket 42$`, s.revisionOf(1), s.revisionOf(2), by),
+		), "the columns read as an audit")
+
 		kept := filepath.Join(s.t.TempDir(), "audit.yaml")
 		s.Expect(os.WriteFile(kept, []byte(s.pawl(0, "history", "-o", "yaml")), 0o600)).To(Succeed())
 		s.Expect(s.pawl(0, "history", name, "--rollout", "2", "-o", "wide", "-f", kept)).To(Equal(one), "without a cluster the same is read")
@@ -67,8 +79,9 @@ func TestS15Verify(t *testing.T) {
 		s.parkedNow()
 		s.recordsEndWith("RolloutCompleted Completed")
 		whole := s.pawl(0, "verify", name, "--log", s.manager.log)
-		s.Expect(whole).To(MatchRegexp(`%s/db: whole: transitions 1 to \d+ in \d+ records and status, \d+ heads of the manager's log; head %s`,
-			s.namespace, s.progress().Status.Digest))
+		st := s.progress().Status
+		s.Expect(whole).To(MatchRegexp(`%s/db: whole: transitions 1 to %d in \d+ records and status, %d heads of the manager's log; head %s`,
+			s.namespace, st.Sequence, st.Sequence, st.Digest), "each transition was logged with the head after it")
 
 		record := s.records()[len(s.records())-1]
 		s.Expect(s.kubectl("patch", "rrec", record.Name, "--type=json", "-p", `[{"op":"replace","path":"/page/transitions/1/time","value":"2026-01-01T00:00:00.000000Z"}]`)).
@@ -130,6 +143,41 @@ func TestS15Retention(t *testing.T) {
 			ContainSubstring(`"record":"`+ledger.RecordName(name, 1)+`"`), ContainSubstring(`"record":"`+ledger.RecordName("gone", 1)+`"`),
 		), "and of each")
 	})
+}
+
+// areExplained: every rollout is told line by line from RolloutRecords alone, without a cluster, and they are whole by
+// themselves. What the lines have to hold is tested where they are printed.
+func (s *story) areExplained(records []pawlv1alpha1.RolloutRecord) {
+	var alone corev1.List
+	alone.APIVersion, alone.Kind = "v1", "List"
+	rollouts := map[int64][]pawlv1alpha1.Page{}
+	for _, r := range records {
+		alone.Items = append(alone.Items, runtime.RawExtension{Object: new(ledger.Record(s.namespace, r.Page))})
+		if r.Page.Rollout != nil {
+			rollouts[r.Page.Rollout.Number] = append(rollouts[r.Page.Rollout.Number], r.Page)
+		}
+	}
+	if len(alone.Items) == 0 {
+		return
+	}
+	text, err := json.Marshal(alone)
+	s.Expect(err).NotTo(HaveOccurred())
+	read := func(args ...string) string {
+		out, err := attempt(s.t.Context(), string(text), filepath.Join(lab.bin, "kubectl-pawl"), append(args, "-f", "-")...)
+		s.Expect(err).NotTo(HaveOccurred(), out)
+		return out
+	}
+	s.Expect(read("verify", name)).To(MatchRegexp(`: whole: transitions \d+ to \d+ in %d records; .*head`, len(alone.Items)))
+	for number, pages := range rollouts {
+		told := read("history", name, "--rollout", fmt.Sprint(number), "-o", "wide")
+		for _, page := range pages {
+			for _, t := range page.Transitions {
+				s.Expect(told).To(MatchRegexp(`(?m)^%d +%s .*\b%s\b.*\b%s$`, t.Sequence, t.Time.UTC().Format("15:04:05"), t.Type, t.State), "transition %d of rollout %d", t.Sequence, number)
+			}
+			s.Expect(told).To(ContainSubstring("digest "+page.Digest), "the head after the last one")
+		}
+		s.Expect(told).To(HavePrefix("Rollout %d of %s/%s: %s\n", number, s.namespace, name, cmp.Or(string(pages[len(pages)-1].Rollout.Outcome), "unknown")))
+	}
 }
 
 // pageOf is a sealed page of that age: a StatefulSet was adopted, and no more.
