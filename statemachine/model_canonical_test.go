@@ -40,14 +40,14 @@ func (w *world) ages() ages {
 	for i := range w.told {
 		a.note(w.told[i].First)
 		a.note(w.told[i].Last)
-		if w.told[i].Reason != "" {
-			a.note(w.state.Step.StartedAt) // what was told of an earlier try
-		}
+	}
+	if w.tells() {
+		a.note(w.state.Step.StartedAt)
 	}
 	for _, pods := range [][maxOrdinal]body{w.pods, w.seenPods} {
 		for i := range pods {
-			if p := &pods[i]; p.ordered() {
-				a.note(p.since)
+			if t := pods[i].ordered(); t != nil {
+				a.note(*t)
 			}
 			a.note(pods[i].deletion)
 		}
@@ -57,6 +57,11 @@ func (w *world) ages() ages {
 	}
 	slices.Sort(a.old[:a.n])
 	return a
+}
+
+// tells reports whether an Event tells of a pod; it may be of a try before the step.
+func (w *world) tells() bool {
+	return slices.ContainsFunc(w.told[:], func(t Told) bool { return t.Reason != "" })
 }
 
 // note takes a time into the order.
@@ -91,17 +96,29 @@ func (a *ages) clamp(t *time.Time, most time.Duration) {
 	*t = epoch.Add(-min(a.now.Sub(*t), most))
 }
 
-// ordered reports whether somebody asks if the pod's condition is older than the rollout or its replacement.
-func (p *body) ordered() bool { return p.kind != podAbsent && p.kind != podReady || p.silent }
+// ordered is the time since when the pod is not Ready, of which somebody asks if it is older than the rollout or the
+// pod's replacement; nil if it is Ready.
+func (p *body) ordered() *time.Time {
+	switch {
+	case p.kind == podAbsent, p.kind == podReady && !p.silent:
+		return nil
+	case p.kind == podReady:
+		return &p.silentSince // the condition of a silent pod is taken back
+	default:
+		return &p.since
+	}
+}
 
 func (p *body) clamp(a *ages) {
-	if p.ordered() {
-		a.order(&p.since)
-	} else {
-		a.clamp(&p.since, past)
+	ordered := p.ordered()
+	for _, t := range []*time.Time{&p.since, &p.silentSince} {
+		if t == ordered {
+			a.order(t)
+		} else {
+			a.clamp(t, past)
+		}
 	}
 	a.order(&p.deletion)
-	a.clamp(&p.silentSince, past)
 	if p.kind == podAbsent {
 		*p = body{}
 	}
@@ -137,7 +154,11 @@ func (s *State) forget(w *world, a *ages) {
 	a.order(&s.Rollout.StartedAt)
 	a.order(&s.LastCompleted)
 	a.order(&s.Replace.At)
-	a.order(&s.Step.StartedAt)
+	if w.tells() {
+		a.order(&s.Step.StartedAt)
+	} else {
+		a.clamp(&s.Step.StartedAt, past)
+	}
 	a.clamp(&s.Hold.Changed, past)
 	a.clamp(&s.Hold.Since, past)
 	if !s.Hold.Reason.gate() {
@@ -164,6 +185,9 @@ func (w *world) renumber() {
 	s := &w.state
 	if s.UID != "" {
 		s.UID = setUID(b32(s.UID == setUID(w.set.uid)))
+		if s.UID != setUID(1) { // those of another one mean nothing
+			s.Generation, s.PartitionAt = 0, 0
+		}
 	}
 	if w.oldSet {
 		w.seenSet.uid = 1 - min(w.set.uid-w.seenSet.uid, 1)
@@ -193,17 +217,6 @@ func (w *world) renumberPods() {
 	}
 	for i := range w.pods {
 		p, n := &w.pods[i], int32(i)+1
-		if p.kind == podAbsent {
-			continue
-		}
-		if podUID(p.uid) == replaced {
-			w.state.Replace.UID = podUID(n)
-		}
-		for _, in := range []*intent{&w.doing, &w.late} {
-			if in.kind == ReplacePod && in.uid == p.uid {
-				in.uid = n
-			}
-		}
 		if q := &w.seenPods[i]; w.oldPods && q.kind != podAbsent {
 			switch {
 			case q.uid == p.uid:
@@ -213,6 +226,17 @@ func (w *world) renumberPods() {
 				w.state.Replace.UID = podUID(q.uid)
 			default:
 				q.uid = 50 + n
+			}
+		}
+		if p.kind == podAbsent {
+			continue
+		}
+		if podUID(p.uid) == replaced {
+			w.state.Replace.UID = podUID(n)
+		}
+		for _, in := range []*intent{&w.doing, &w.late} {
+			if in.kind == ReplacePod && in.uid == p.uid {
+				in.uid = n
 			}
 		}
 		p.uid = n
