@@ -105,14 +105,20 @@ func (v *view) blameMoves(why Reason, i int, gate string) bool {
 	return v.reached(b.Changed.Add(changeTime))
 }
 
-// standsAside: what a pod of the step was blamed for is over, and it waits for another one now, whose own time is over as
-// well. One that flaps does not take the blame with each of its falls.
+// standsAside: what a pod of the step was blamed for is over, and it waits for another one now, which has been in trouble
+// for flapWindow. One that flaps does not take the blame with each of its falls.
 func (v *view) standsAside(ordinal int32, other int) bool {
-	if !v.inRange(ordinal) || other < 0 || !v.hardStalled(other) && !v.overdue(other) {
+	if !v.inRange(ordinal) || other < 0 || !v.hardStalled(other) && !v.overdue(other) && !v.downFor(other) {
 		return false
 	}
 	i := v.index(ordinal)
 	return v.has(v.s.Step.Ordinals, i) && v.onlyWaits(i)
+}
+
+// downFor reports whether the pod has been unready or terminating for flapWindow, whatever was completed meanwhile.
+func (v *view) downFor(i int) bool {
+	t := v.factTime(i)
+	return !t.IsZero() && v.reached(t.Add(flapWindow))
 }
 
 func (v *view) unblock() {
