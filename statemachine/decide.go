@@ -49,13 +49,17 @@ func (v *view) next() {
 	v.whatNext()
 }
 
-// confirmed asks part (b) with only the released ordinals of the recorded step open. If the very same StepStarted
-// comes out, the step is still right, and needs no second event (I7).
+// confirmed asks part (b) with only those ordinals of the recorded step open that were so before it: the released ones,
+// and below its partition one that is repaired where it stands. If the very same StepStarted comes out, the step is still
+// right, and needs no second event (I7).
 func (v *view) confirmed() bool {
 	try := *v
 	try.events, try.confirming = nil, true
 	step := &try.s.Step
-	step.Ordinals = step.Ordinals.keep(func(n int32) bool { return try.inRange(n) && try.released(try.index(n)) })
+	below := int(step.Partition)
+	step.Ordinals = step.Ordinals.keep(func(n int32) bool {
+		return try.inRange(n) && (try.released(try.index(n)) || try.index(n) < below)
+	})
 	try.s.Name = Stepping
 	if !step.Open() {
 		*step = Step{}
