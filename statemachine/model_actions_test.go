@@ -44,6 +44,9 @@ const (
 	actPause
 	actForce
 	actApprove
+	actLoseLog
+	actBudget
+	actSlot
 	actFreezeSet
 	actFreezePods
 )
@@ -117,6 +120,9 @@ func init() {
 		actPause:      {name: "pause", do: (*world).pause, pays: orders, arg: ofNumber},
 		actForce:      {name: "force to the target, down to", do: (*world).orderForce, pays: orders, arg: ofNumber},
 		actApprove:    {name: "approve", do: func(w *world, _ int32) bool { return w.approve() }},
+		actLoseLog:    {name: "the log is lost, its records are", do: (*world).losesLog, pays: faults, arg: func(n int8) string { return recordsAre[n] }},
+		actBudget:     {name: "budget allows", do: (*world).setBudget, pays: flips, arg: ofNumber},
+		actSlot:       {name: "another has the slot", do: (*world).setSlot, pays: flips, arg: ofNumber},
 		actFreezeSet:  {name: "the cache of StatefulSets stands still", do: func(w *world, _ int32) bool { return w.freezesSet() }, pays: faults},
 		actFreezePods: {name: "the cache of pods stands still", do: func(w *world, _ int32) bool { return w.freezesPods() }, pays: faults},
 	}
@@ -178,8 +184,10 @@ func (w *world) leaps() bool {
 		return true
 	}
 	o := w.observe()
-	if d := w.decide(w.state, o); len(d.Events) > 0 || d.Intent.Kind != NoIntent {
-		return false
+	if w.diary.idle != *w {
+		if d := w.decide(w.state, o); len(d.Events) > 0 || d.Intent.Kind != NoIntent {
+			return false
+		}
 	}
 	o.Now = o.Now.Add(time.Millisecond) // a clock that begins now has no alarm yet
 	alarm := w.decide(w.state, o).WakeAt
@@ -468,6 +476,31 @@ func (w *world) approve() bool {
 	was := w.approved
 	w.approved = w.set.template
 	return was != w.approved
+}
+
+var recordsAre = [...]string{"gone", "left"}
+
+// losesLog is someone deleting the RolloutProgress, with its records or without.
+func (w *world) losesLog(records int32) bool {
+	if w.doing.kind != NoIntent || w.state.Name == "" || w.state.Name == New || records == 1 && w.state.StableRevision == "" {
+		return false // of a StatefulSet that never finished a rollout there is no record
+	}
+	if w.state = w.state.fromRecords(); records == 0 {
+		w.state = State{}
+	}
+	return true
+}
+
+func (w *world) setBudget(allowed int32) bool {
+	was := w.spent
+	w.spent = allowed == 0
+	return was != w.spent
+}
+
+func (w *world) setSlot(taken int32) bool {
+	was := w.slotTaken
+	w.slotTaken = taken != 0
+	return was != w.slotTaken
 }
 
 func (a action) fair() bool { return a.act < fairActs }

@@ -425,6 +425,12 @@ func (j judge) ordinary(e *Event) {
 			j.diary.violate("I2: a step, and %s would not come back: its claim is lost", p.Name)
 		}
 	}
+	if len(j.o.Policy.Budgets) > 0 && j.spent {
+		j.diary.violate("a step that the disruption budget does not allow")
+	}
+	if j.o.Policy.Slots.Limit > 0 && j.slotTaken && j.d.State.Rollout.Reason != ReasonRollback {
+		j.diary.violate("a step, and another StatefulSet has the slot")
+	}
 	if i := j.forgets(); i >= 0 && !j.noRestore && j.d.State.Restores < maxRestores {
 		j.diary.violate("I5: a step, and %s at %s would return at %s", podName(j.start+int32(i)), j.o.Pods[i].Revision, j.o.CurrentRevision)
 	}

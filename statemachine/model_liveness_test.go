@@ -172,6 +172,8 @@ func (w *world) remedies() []action {
 		return []action{{act: actKill, n: int8(b.Ordinal)}}
 	case ReasonGateClosed, ReasonGateError:
 		return []action{{act: actGate}, {act: actGateUp}}
+	case ReasonDisruptionBudget:
+		return []action{{act: actBudget, n: 1}}
 	case ReasonNotPromoted:
 		return append(each(actUnstick, 0, 1, 2, 3, 4), w.condemned()...)
 	default:
@@ -203,6 +205,8 @@ func (w *world) orders(held Reason) []action {
 		return []action{{act: actMode}}
 	case ReasonAwaitingApproval:
 		return []action{{act: actApprove}}
+	case ReasonConcurrencyLimit: // the other one is through
+		return []action{{act: actSlot}}
 	default:
 		return nil
 	}

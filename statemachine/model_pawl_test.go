@@ -25,6 +25,7 @@ func (w *world) observe() Observation {
 			{Name: "up", Bypass: BypassWhenPodDown, Verdict: w.whenDown},
 		}
 	}
+	w.seesOthers(&o.Policy)
 	containers := make([]Container, 0, maxOrdinal)
 	for i := range int32(maxOrdinal) {
 		if wanted := i >= w.start && i < w.start+s.replicas; wanted {
@@ -34,6 +35,16 @@ func (w *world) observe() Observation {
 		}
 	}
 	return o
+}
+
+// seesOthers is what others leave room for.
+func (w *world) seesOthers(p *Policy) {
+	if len(p.Budgets) > 0 {
+		p.Budgets = []Budget{{Name: "all", Ordinals: "0-4", Allowed: b32(!w.spent), Healthy: 3, Desired: 2 + b32(w.spent), Expected: 3}}
+	}
+	if p.Slots.Limit > 0 && w.slotTaken {
+		p.Slots.Holders = []string{"default/other"}
+	}
 }
 
 func setUID(n int32) string { return [...]string{"u0", "u1", "u2", "u3"}[n&3] }
@@ -126,6 +137,7 @@ func (w *world) looks() bool {
 	}
 	got := w.decide(w.state, o)
 	if len(got.Events) == 0 && got.Intent.Kind == NoIntent && got.Bug == nil {
+		w.diary.idle = *w
 		return false
 	}
 	w.checkDecision(&o, &got)

@@ -1,6 +1,7 @@
 package statemachine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -57,6 +58,8 @@ func (t *teller) happens(w *world, a action, acts bool) {
 		t.run("decide")
 	case a.act == actLook:
 		t.run("decide crash")
+	case a.act == actLoseLog:
+		t.run("log " + recordsAre[a.n])
 	default:
 		if d := w.now.Sub(then); d > 0 {
 			t.run("wait " + d.String())
@@ -111,6 +114,9 @@ func (t *teller) begin(w *world) {
 	if p := w.policy; p.CanaryPods > 0 || p.Bake > 0 {
 		t.run(fmt.Sprintf("policy canary=%d bake=%s", p.CanaryPods, p.Bake))
 	}
+	if w.policy.Slots.Limit > 0 {
+		t.run(fmt.Sprintf("policy slots=%d", w.policy.Slots.Limit))
+	}
 	t.run("set " + strings.Join(facts, " "))
 	for i := range int32(len(t.script.o.Pods)) { // a script begins with three pods at A
 		b := w.pods[w.start+i]
@@ -139,10 +145,22 @@ func (t *teller) sees(w *world) {
 	for i := range o.Replicas {
 		t.seesPod(w, i, &pods[o.Start+i], &o.Pods[i])
 	}
+	t.seesOthers(&o.Policy)
 	for _, g := range o.Policy.Gates {
 		if !hasGate(t.script.o.Policy.Gates, g) {
 			t.run(strings.TrimSuffix(fmt.Sprintf("gate %s %s bypass=%s", g.Name, g.Verdict, g.Bypass), " bypass="+string(BypassNever)))
 		}
+	}
+}
+
+func (t *teller) seesOthers(p *Policy) {
+	was := &t.script.o.Policy
+	if len(p.Budgets) > 0 && (len(was.Budgets) == 0 || was.Budgets[0].Allowed != p.Budgets[0].Allowed) {
+		b := p.Budgets[0]
+		t.run(fmt.Sprintf("budget %s allowed=%d healthy=%d desired=%d expected=%d", b.Name, b.Allowed, b.Healthy, b.Desired, b.Expected))
+	}
+	if len(p.Slots.Holders) != len(was.Slots.Holders) {
+		t.run("policy holders=(" + cmp.Or(strings.Join(p.Slots.Holders, ","), "none") + ")")
 	}
 }
 

@@ -55,9 +55,14 @@ func templatesAndWriters() []*setting {
 			moves:  slices.Concat(each(actTemplate, 1), each(actPartition, 0, 3)),
 		},
 		{
+			name: "scale to nothing", admission: true, behaves: map[string]behaviour{"B": cannotPull},
+			budget: budget{faults: 1, templates: 1, scales: 2},
+			moves:  slices.Concat(each(actTemplate, 1, 2), each(actScale, 0, 2), each(actKill, 0, 2), []action{{act: actPawlDies}}),
+		},
+		{
 			name: "scale", admission: true, behaves: map[string]behaviour{"B": cannotPull},
 			budget: budget{faults: 1, templates: 1, scales: 2},
-			moves:  slices.Concat(each(actTemplate, 1, 2), each(actScale, 0, 2, 3, 4), each(actKill, 0, 2), []action{{act: actPawlDies}}),
+			moves:  slices.Concat(each(actTemplate, 1, 2), each(actScale, 2, 4), each(actKill, 0, 2), []action{{act: actPawlDies}}),
 		},
 		{
 			name: "scale, no admission", behaves: map[string]behaviour{"B": cannotPull},
@@ -98,6 +103,18 @@ func peopleAndPolicies() []*setting {
 				each(actKill, 0, 2), []action{{act: actPawlDies}}),
 		},
 		{
+			name: "budget and slot", admission: true, behaves: map[string]behaviour{"B": cannotPull},
+			policy: Policy{Budgets: []Budget{{}}, Slots: Slots{Limit: 1}},
+			budget: budget{faults: 1, templates: 2, flips: 2},
+			moves: slices.Concat(each(actTemplate, 0, 1, 2), each(actBudget, 0, 1), each(actSlot, 0, 1), each(actExit, 0, 2),
+				each(actKill, 2), []action{{act: actPawlDies}}),
+		},
+		{
+			name: "the log is lost", admission: true, behaves: map[string]behaviour{"B": cannotPull},
+			budget: budget{faults: 2, templates: 2},
+			moves:  slices.Concat(each(actTemplate, 0, 1, 2), each(actLoseLog, 0, 1), each(actKill, 0, 2), []action{{act: actExit, n: 0}, {act: actPawlDies}}),
+		},
+		{
 			name: "canary and bake", admission: true, behaves: map[string]behaviour{"B": cannotPull},
 			policy: Policy{CanaryPods: 1, Bake: time.Minute},
 			budget: budget{faults: 1, templates: 2},
@@ -114,6 +131,11 @@ func peopleAndPolicies() []*setting {
 			budget: budget{faults: 1, templates: 1, orders: 2},
 			moves: slices.Concat(each(actTemplate, 1, 2), each(actPause, 0, 1), each(actForce, 0, 1), each(actExit, three...),
 				[]action{{act: actPawlDies}}),
+		},
+		{
+			name: "force and a way back", admission: true, behaves: map[string]behaviour{"B": cannotPull},
+			budget: budget{faults: 1, templates: 2, orders: 1},
+			moves:  slices.Concat(each(actTemplate, 0, 1, 2), each(actForce, 0, 1, 2), each(actKill, 0, 2), []action{{act: actPawlDies}}),
 		},
 		{
 			name: "old caches", admission: true, behaves: map[string]behaviour{"B": cannotPull},

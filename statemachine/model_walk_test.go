@@ -60,11 +60,15 @@ func everything(seed uint64) *setting {
 			each(actMode, 0, 1, 2), each(actPause, 0, 1), each(actForce, all...), each(actUnready, all...), each(actExit, all...),
 			each(actHeal, all...), each(actEvict, all...), each(actKill, all...), each(actStick, all...), each(actUnstick, all...),
 			each(actSilent, all...), each(actBack, all...), each(actLose, all...), each(actFind, all...),
-			[]action{{act: actPawlDies}, {act: actForget}, {act: actSleep}, {act: actFreezeSet}, {act: actFreezePods}, {act: actReplaced}}),
+			each(actLoseLog, 0, 1), []action{{act: actPawlDies}, {act: actForget}, {act: actSleep}, {act: actFreezeSet}, {act: actFreezePods}, {act: actReplaced}}),
 	}
 	if delete(s.behaves, "A"); roll(2) == 0 {
-		s.policy = Policy{Gates: []Gate{{}, {}}, CanaryPods: int32(roll(2)), Bake: time.Duration(roll(2)) * time.Minute}
-		s.moves = slices.Concat(s.moves, each(actGate, 0, 1, 2), each(actGateUp, 0, 1, 2), []action{{act: actApprove}})
+		s.policy = Policy{
+			Gates: []Gate{{}, {}}, CanaryPods: int32(roll(2)), Bake: time.Duration(roll(2)) * time.Minute,
+			Budgets: make([]Budget, roll(2)), Slots: Slots{Limit: int32(roll(2))},
+		}
+		s.moves = slices.Concat(s.moves, each(actGate, 0, 1, 2), each(actGateUp, 0, 1, 2), each(actBudget, 0, 1), each(actSlot, 0, 1),
+			[]action{{act: actApprove}})
 	}
 	return s
 }

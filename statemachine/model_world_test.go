@@ -82,7 +82,7 @@ type setting struct {
 	minReady       time.Duration
 	unprobed       bool
 	noRestore      bool
-	policy         Policy               // gates are those of the world
+	policy         Policy               // gates, budgets and slots are those of the world
 	behaves        map[string]behaviour // of revisions that are not good
 	begin          func(*world)         // from a settled StatefulSet at A
 	moves          []action             // that may be made, beside those of controller, pods and Pawl
@@ -116,11 +116,13 @@ type world struct {
 	lost [maxOrdinal]bool // claims that have lost their volume
 	told [maxOrdinal]Told // what an Event says of a pod that was refused
 
-	paused   bool
-	force    Force
-	approved string
-	always   Verdict // of the gate that is always asked
-	whenDown Verdict // of the gate that is bypassed for a pod that is down
+	paused    bool
+	force     Force
+	approved  string
+	spent     bool    // the PodDisruptionBudget allows nothing
+	slotTaken bool    // another StatefulSet has the only slot of the policy
+	always    Verdict // of the gate that is always asked
+	whenDown  Verdict // of the gate that is bypassed for a pod that is down
 
 	// Caches that stand still, and what they show.
 	oldSet, oldPods bool
@@ -145,6 +147,7 @@ type diary struct {
 	keeps      bool // the log, not only violations
 	log        []Event
 	violations []string
+	idle       world // in which Pawl looked last and had nothing to do: it need not look again before time passes
 }
 
 func (d *diary) violate(format string, args ...any) {

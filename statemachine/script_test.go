@@ -75,6 +75,8 @@ func (s *script) run(d *datadriven.TestData) (string, error) {
 		return "", s.gate(d.CmdArgs)
 	case "budget":
 		return "", s.budget(d.CmdArgs)
+	case "log":
+		return "", s.loseLog(d.CmdArgs[0].Key)
 	case "wait":
 		dur, err := time.ParseDuration(d.CmdArgs[0].Key)
 		s.o.Now = s.o.Now.Add(dur)
@@ -268,6 +270,25 @@ func (s *script) budget(args []datadriven.CmdArg) error {
 func (s *script) touch() {
 	s.o.Generation++
 	s.o.ObservedGeneration = s.o.Generation
+}
+
+// loseLog is the RolloutProgress deleted: its records are "gone" as well, or "left".
+func (s *script) loseLog(records string) error {
+	switch records {
+	case "gone":
+		s.state = State{}
+	case "left":
+		s.state = s.state.fromRecords()
+	default:
+		return fmt.Errorf("records are gone or left, not %q", records)
+	}
+	s.log = nil
+	return nil
+}
+
+// fromRecords is what the newest RolloutRecord still knows.
+func (s State) fromRecords() State {
+	return State{Name: New, UID: s.UID, StableRevision: s.StableRevision, Rollout: Rollout{Number: s.Rollout.Number}}
 }
 
 // template is an edit of spec.template; "behind" leaves the status as it was, "caught-up" lets it follow.
