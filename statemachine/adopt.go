@@ -78,11 +78,11 @@ func (v *view) adoptedAt(why Reason) int32 {
 	if !v.enforce() {
 		return v.o.Partition
 	}
-	// What is absent is not being replaced: it is still to come, or to be adopted from the earlier one.
-	// With a status that is behind it may come back at a revision that nobody ran.
-	current := v.o.UpdateRevision == "" || v.o.UpdateRevision == v.o.TemplateRevision
-	comesUp := why == ReasonCreated && v.o.CurrentRevision == v.o.UpdateRevision && current
-	if comesUp || why == ReasonRecreated && v.nonePresent() {
+	// What is absent is not being replaced: it is still to come, or to be adopted from the earlier one. That is sure only
+	// while it comes at the same revision below the partition and above; else it may come back at one that nobody ran.
+	current := v.o.CurrentRevision == v.o.TemplateRevision && v.o.UpdateRevision == v.o.TemplateRevision
+	comesUp := why == ReasonCreated || why == ReasonRecreated && v.nonePresent()
+	if comesUp && (current || v.o.UpdateRevision == "") {
 		return Parked
 	}
 	return v.parkAt()

@@ -486,7 +486,7 @@ func (w *world) losesLog(records int32) bool {
 		return false // of a StatefulSet that never finished a rollout there is no record
 	}
 	if w.state = w.state.fromRecords(); records == 0 {
-		w.state = State{}
+		w.state, w.sawReady = State{}, false // "no Done in any record of this name": nobody knows any more
 	}
 	return true
 }

@@ -189,6 +189,9 @@ func (j judge) past(to int32) {
 	if recorded || j.o.CurrentRevision == "" || j.o.CurrentRevision == j.o.TemplateRevision {
 		return // recorded before the controller began, or it comes back at the same revision
 	}
+	if j.oldPods {
+		return // a cache of pods that is behind shows nobody that the controller has begun
+	}
 	for i := len(j.o.Pods) - 1; i >= int(max(j.o.Partition, 0)); i-- {
 		p, n := &j.o.Pods[i], j.start+int32(i)
 		if p.Present && !p.Terminating && p.Revision != j.o.TemplateRevision {

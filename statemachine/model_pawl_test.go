@@ -133,7 +133,7 @@ func (w *world) looks() bool {
 	}
 	o := w.observe()
 	for i := range o.Pods {
-		w.sawReady = w.sawReady || o.Pods[i].Ready
+		w.sawReady = w.sawReady || o.Pods[i].Ready && o.Mode != ModeOff
 	}
 	got := w.decide(w.state, o)
 	if len(got.Events) == 0 && got.Intent.Kind == NoIntent && got.Bug == nil {

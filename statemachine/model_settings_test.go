@@ -97,6 +97,11 @@ func peopleAndPolicies() []*setting {
 			moves:  slices.Concat(each(actRecreate, 0, 1, 2), each(actTemplate, 0, 2), each(actKill, three...), []action{{act: actForget}, {act: actPawlDies}}),
 		},
 		{
+			name: "created again, no admission", behaves: map[string]behaviour{"C": cannotPull},
+			budget: budget{faults: 2, templates: 1},
+			moves:  slices.Concat(each(actRecreate, 0, 1), each(actTemplate, 0, 2), each(actKill, three...), []action{{act: actPawlDies}}),
+		},
+		{
 			name: "gates", admission: true, behaves: map[string]behaviour{"B": cannotPull}, policy: Policy{Gates: []Gate{{}, {}}},
 			budget: budget{faults: 1, templates: 2, flips: 1},
 			moves: slices.Concat(each(actTemplate, 0, 1, 2), each(actGate, 0, 1, 2), each(actGateUp, 0, 1, 2), each(actExit, three...),
