@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files in testdata anew")
@@ -38,6 +39,7 @@ func TestGolden(t *testing.T) {
 		"rollout":  {"history", "db", "--rollout", "3"},
 		"running":  {"history", "db", "--rollout", "-1"},
 		"verify":   {"verify"},
+		"verdicts": {"verify", "-o", "table"},
 		"unsealed": {"history", "db", "-o", "wide"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,10 +107,40 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
+// What a program reads of a verdict: as much as a person does, and the exit code is the same.
+func TestVerdictsForPrograms(t *testing.T) {
+	g := NewWithT(t)
+	whole, err := os.ReadFile(log)
+	g.Expect(err).NotTo(HaveOccurred())
+	file := filepath.Join(t.TempDir(), "audit.yaml")
+	for _, edited := range []bool{false, true} {
+		text, verdict, exit := string(whole), "Whole", 0
+		if edited {
+			text, verdict, exit = strings.Replace(text, "cannot pull image", "cannot pull imagf", 1), "Fault", 1
+		}
+		g.Expect(os.WriteFile(file, []byte(text), 0o600)).To(Succeed())
+		sentence, _, _ := said(t, "verify", "-f", file)
+		for _, output := range []string{"json", "yaml", "wide"} {
+			out, errs, code := said(t, "verify", "-f", file, "-o", output)
+			g.Expect(code).To(Equal(exit), errs)
+			if output == "wide" {
+				g.Expect(out).To(ContainSubstring(verdict))
+				continue
+			}
+			var read struct{ Verdicts []map[string]any }
+			g.Expect(yaml.Unmarshal([]byte(out), &read)).To(Succeed())
+			g.Expect(read.Verdicts).To(ConsistOf(And(HaveKeyWithValue("statefulSet", "db"), HaveKeyWithValue("verdict", verdict))))
+			g.Expect(sentence).To(ContainSubstring(read.Verdicts[0]["message"].(string)))
+		}
+	}
+}
+
 // Each mistake is told with what is allowed.
 func TestMistakes(t *testing.T) {
 	for want, args := range map[string][]string{
 		`--output="xml": must be table, wide, json or yaml`:                   {"history", "-o", "xml", "-f", log},
+		`--output="xml": must be text, table, wide, json or yaml`:             {"verify", "-o", "xml", "-f", log},
+		`--output="": must be text, table, wide, json or yaml`:                {"wait", "db", "-o", ""},
 		`--rollout=-2: must be the number of a rollout, or -1 for the newest`: {"history", "db", "--rollout", "-2", "-f", log},
 		`--rollout=1: takes the NAME of a StatefulSet`:                        {"history", "--rollout", "1", "-f", log},
 		`--rollout=3 and --output=yaml: one of the two`:                       {"history", "db", "--rollout", "3", "-o", "yaml", "-f", log},

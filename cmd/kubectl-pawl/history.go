@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/utils/ptr"
 
 	"pawl.dev/pawl/api/v1alpha1"
@@ -39,15 +38,13 @@ func newHistory(p *plugin) *cobra.Command {
 	}
 	h.addFlags(cmd)
 	cmd.Flags().Int64Var(&h.rollout, "rollout", 0, "show the transitions of the rollout with this number; -1 is the newest")
-	cmd.Flags().StringVarP(&h.output, "output", "o", "table", "table, wide, json or yaml")
+	outputFlag(cmd, &h.output, "table")
 	return cmd
 }
 
 func (h *historyCommand) run(ctx context.Context, name string) error {
-	switch h.output {
-	case "table", "wide", "json", "yaml":
-	default:
-		return fmt.Errorf("--output=%q: must be table, wide, json or yaml", h.output)
+	if err := checkOutput(h.output, "table"); err != nil {
+		return err
 	}
 	if h.rollout < -1 {
 		return fmt.Errorf("--rollout=%d: must be the number of a rollout, or -1 for the newest", h.rollout)
@@ -99,13 +96,8 @@ func (h *historyCommand) table(logs []*history, named bool) error {
 	if named {
 		keys = append(keys, "Name")
 	}
-	t := &metav1.Table{}
-	for i, name := range append(slices.Clone(keys), "Rollout", "Started", "Took", "Outcome", "To", "By", "From", "Reason", "Steps", "Blocked", "Cause") {
-		t.ColumnDefinitions = append(t.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
-		if i >= len(keys)+6 {
-			t.ColumnDefinitions[i].Priority = 1 // with -o wide only
-		}
-	}
+	columns := append(slices.Clone(keys), "Rollout", "Started", "Took", "Outcome", "To", "By", "From", "Reason", "Steps", "Blocked", "Cause")
+	t := newTable(len(keys)+6, columns...)
 	for _, log := range logs {
 		which := map[string]any{"Namespace": log.Namespace, "Name": log.Name}
 		var first []any
@@ -118,10 +110,7 @@ func (h *historyCommand) table(logs []*history, named bool) error {
 		fmt.Fprintln(h.ErrOut, "No rollout is recorded here.")
 		return nil
 	}
-	if err := printers.NewTablePrinter(printers.PrintOptions{Wide: h.output == "wide"}).PrintObj(t, h.Out); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
+	return printTable(h.Out, t, h.output)
 }
 
 // rows are the rollouts of one history.
@@ -167,14 +156,7 @@ func (h *historyCommand) objects(logs []*history) error {
 			add(&log.records[i])
 		}
 	}
-	var printer printers.ResourcePrinter = &printers.YAMLPrinter{}
-	if h.output == "json" {
-		printer = &printers.JSONPrinter{}
-	}
-	if err := printer.PrintObj(list, h.Out); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
+	return printObject(h.Out, list, h.output)
 }
 
 // find returns the rollout that was asked for, with what happened since the one before; the newest also with what happened

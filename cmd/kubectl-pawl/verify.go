@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"pawl.dev/pawl/api/v1alpha1"
@@ -17,8 +18,31 @@ import (
 
 type verifyCommand struct {
 	source
-	log string
+	log    string
+	output string
 }
+
+// verdict is what verify has to say of one history.
+type verdict struct {
+	Namespace   string `json:"namespace"`
+	StatefulSet string `json:"statefulSet"`
+	Verdict     string `json:"verdict"` // Whole, Empty, Fault, Lost or Gone
+	First       int64  `json:"first,omitempty"`
+	Newest      int64  `json:"newest,omitempty"`
+	Records     int    `json:"records"`
+	Logged      int    `json:"logged"` // heads of the manager's log that it contains
+	Head        string `json:"head,omitempty"`
+	Message     string `json:"message,omitempty"`
+}
+
+// Verdicts beside Whole, as the sentences begin.
+const (
+	whole = "Whole"
+	empty = "Empty"
+	fault = "Fault"
+	lost  = "Lost"
+	gone  = "Gone"
+)
 
 func newVerify(p *plugin) *cobra.Command {
 	v := &verifyCommand{source: source{plugin: p}}
@@ -40,6 +64,7 @@ func newVerify(p *plugin) *cobra.Command {
 	}
 	v.addFlags(cmd)
 	cmd.Flags().StringVar(&v.log, "log", "", "a file with the JSON log lines of the manager, other lines are skipped; - is standard input")
+	outputFlag(cmd, &v.output, "text")
 	return cmd
 }
 
@@ -47,6 +72,9 @@ func newVerify(p *plugin) *cobra.Command {
 const exitGone = 2
 
 func (v *verifyCommand) run(ctx context.Context, name string) error {
+	if err := checkOutput(v.output, "text"); err != nil {
+		return err
+	}
 	in, err := v.scope(name)
 	if err != nil {
 		return err
@@ -62,86 +90,129 @@ func (v *verifyCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	faults, here := 0, map[types.NamespacedName]bool{}
+	verdicts, here := []verdict{}, map[types.NamespacedName]bool{}
 	for _, log := range logs {
-		said, err := proved(log, logged[log.NamespacedName])
-		switch {
-		case err != nil:
-			faults++
-			said = "FAULT: " + err.Error()
-		case said == "":
-			said = "empty"
-		default:
-			here[log.NamespacedName] = true
-		}
-		fmt.Fprintf(v.Out, "%s: %s\n", log, said)
+		found := judged(log, logged[log.NamespacedName])
+		verdicts = append(verdicts, found)
+		here[log.NamespacedName] = found.Verdict == whole
 	}
-	if faults > 0 {
+	faults := count(verdicts, fault)
+	if faults == 0 {
+		verdicts = append(verdicts, missing(here, logged)...)
+	}
+	if err := v.print(verdicts); err != nil {
+		return err
+	}
+	switch n := count(verdicts, lost, gone); {
+	case faults > 0:
 		return fmt.Errorf("%d of %d histories are not what Pawl wrote", faults, len(logs))
-	}
-	if gone := v.tellOfLost(here, logged); gone > 0 {
-		return &answerError{exitGone, fmt.Sprintf("something that the manager logged is not here, of %d of %d histories; all that is here is whole", gone, len(logged))}
-	}
-	if len(here) == 0 {
+	case n > 0:
+		return &answerError{exitGone, fmt.Sprintf("something that the manager logged is not here, of %d of %d histories; all that is here is whole", n, len(logged))}
+	case count(verdicts, whole) == 0:
 		return fmt.Errorf("nothing is recorded of %s: nothing was verified", in)
+	default:
+		return nil
 	}
-	return nil
 }
 
-// tellOfLost tells what the manager logged and is no longer there, and returns of how many histories that is. It is no
-// fault: a log that was lost began anew, and what is gone may be gone by its age.
-func (v *verifyCommand) tellOfLost(here map[types.NamespacedName]bool, logged map[types.NamespacedName]*loggedLog) int {
-	gone := 0
+// count counts the histories of which that is said.
+func count(verdicts []verdict, what ...string) int {
+	of := map[types.NamespacedName]bool{}
+	for _, d := range verdicts {
+		if slices.Contains(what, d.Verdict) {
+			of[types.NamespacedName{Namespace: d.Namespace, Name: d.StatefulSet}] = true
+		}
+	}
+	return len(of)
+}
+
+func (v *verifyCommand) print(verdicts []verdict) error {
+	switch v.output {
+	case "json", "yaml":
+		return printStructured(v.Out, v.output, map[string]any{"verdicts": verdicts})
+	case "text":
+		for _, d := range verdicts {
+			said := d.Message
+			if d.Verdict == fault || d.Verdict == lost || d.Verdict == gone {
+				said = strings.ToUpper(d.Verdict) + ": " + said
+			}
+			fmt.Fprintf(v.Out, "%s/%s: %s\n", d.Namespace, d.StatefulSet, said)
+		}
+		return nil
+	}
+	t := newTable(5, "Namespace", "Name", "Verdict", "Transitions", "Records", "Logged", "Head", "Message")
+	for _, d := range verdicts {
+		transitions := fmt.Sprintf("%d-%d", d.First, d.Newest)
+		if d.Newest == 0 {
+			transitions = "<none>"
+		}
+		t.Rows = append(t.Rows, metav1.TableRow{Cells: []any{
+			d.Namespace, d.StatefulSet, d.Verdict, transitions, d.Records, d.Logged, orNone(d.Head), d.Message,
+		}})
+	}
+	return printTable(v.Out, t, v.output)
+}
+
+// missing is what the manager logged and is no longer there. It is no fault: a log that was lost began anew, and what is
+// gone may be gone by its age.
+func missing(here map[types.NamespacedName]bool, logged map[types.NamespacedName]*loggedLog) []verdict {
+	var found []verdict
 	for _, key := range slices.SortedFunc(maps.Keys(logged), func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) }) {
-		l := logged[key]
-		for _, lost := range l.lost {
-			fmt.Fprintf(v.Out, "%s: LOST: %s\n", key, lost)
+		l, of := logged[key], verdict{Namespace: key.Namespace, StatefulSet: key.Name}
+		for _, of.Message = range l.lost {
+			of.Verdict = lost
+			found = append(found, of)
 		}
 		if !here[key] {
-			fmt.Fprintf(v.Out, "%s: GONE: the manager logged up to %s, and nothing of it is here\n", key, slices.MaxFunc(l.heads, bySequence))
-		}
-		if len(l.lost) > 0 || !here[key] {
-			gone++
+			of.Verdict = gone
+			of.Message = fmt.Sprintf("the manager logged up to %s, and nothing of it is here", slices.MaxFunc(l.heads, bySequence))
+			found = append(found, of)
 		}
 	}
-	return gone
+	return found
 }
 
-// proved verifies one history and says how much that was; nothing if it is empty.
-func proved(log *history, logged *loggedLog) (string, error) {
+// judged verifies one history.
+func judged(log *history, logged *loggedLog) verdict {
+	d := verdict{Namespace: log.Namespace, StatefulSet: log.Name, Records: len(log.records), Verdict: fault}
 	if logged == nil {
 		logged = &loggedLog{}
 	}
 	pages, err := log.whole()
 	heads := ledger.Heads(pages)
 	if fault := ledger.Verify(log.Name, log.status(), log.pages()); fault != nil {
-		return "", fmt.Errorf("%w%s", fault, logged.firstDifference(heads))
+		d.Message = fault.Error() + logged.firstDifference(heads)
+		return d
 	}
 	if err != nil {
-		return "", fmt.Errorf("read the history: %w", err)
+		d.Message = fmt.Sprintf("read the history: %v", err)
+		return d
 	}
 	if len(pages) == 0 {
-		return "", nil
+		d.Verdict, d.Message = empty, "empty"
+		return d
 	}
-	checked, err := logged.in(heads, pages)
-	if err != nil {
-		return "", err
+	d.First, d.Newest = pages[0].Transitions[0].Sequence, newestOf(pages).Sequence
+	if d.Logged, err = logged.in(heads, pages); err != nil {
+		d.Message = err.Error()
+		return d
 	}
-	first, newest := pages[0].Transitions[0], newestOf(pages)
-	said := fmt.Sprintf("whole: transitions %d to %d in %d records", first.Sequence, newest.Sequence, len(log.records))
+	d.Verdict, d.Head = whole, heads[d.Newest]
+	d.Message = fmt.Sprintf("whole: transitions %d to %d in %d records", d.First, d.Newest, d.Records)
 	if log.progress != nil {
-		said += " and status"
+		d.Message += " and status"
 	}
 	switch n := len(logged.heads); {
-	case checked < n:
-		said += fmt.Sprintf(", %d of %d heads of the manager's log: the others are older than all that is here", checked, n)
+	case d.Logged < n:
+		d.Message += fmt.Sprintf(", %d of %d heads of the manager's log: the others are older than all that is here", d.Logged, n)
 	case n > 0:
-		said += fmt.Sprintf(", %d heads of the manager's log", n)
+		d.Message += fmt.Sprintf(", %d heads of the manager's log", n)
 	}
-	if first.Sequence > 1 {
-		said += fmt.Sprintf("; %d older ones are gone", first.Sequence-1)
+	if d.First > 1 {
+		d.Message += fmt.Sprintf("; %d older ones are gone", d.First-1)
 	}
-	return said + "; head " + heads[newest.Sequence], nil
+	d.Message += "; head " + d.Head
+	return d
 }
 
 func newestOf(pages []v1alpha1.Page) v1alpha1.Transition { return ledger.Newest(pages[len(pages)-1]) }

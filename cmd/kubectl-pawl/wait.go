@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,9 +32,11 @@ const (
 type waitCommand struct {
 	*plugin
 	timeout time.Duration
+	output  string
 
 	key      types.NamespacedName
-	revision string // what it waits for, once that is known
+	revision string                    // what it waits for, once that is known
+	progress *v1alpha1.RolloutProgress // as it was at the last look
 	told     string
 	said     string // in what it was stalled at the last look
 }
@@ -42,12 +47,17 @@ func newWait(p *plugin) *cobra.Command {
 		Use:   "wait NAME",
 		Short: "Wait until all pods of a StatefulSet run its template as it is now",
 		Long: "Wait until all pods of a StatefulSet run its template as it is now, and tell of every change on the way. It goes by\n" +
-			"the revision, so it may be started right after the template was changed.\n\n" +
+			"the revision, so it may be started right after the template was changed. With -o table, wide, json or yaml, it tells\n" +
+			"that on standard error, and prints the RolloutProgress as it stands at the end.\n\n" +
 			"Exit code: 0 done, 2 the time is up, 3 Blocked (it may go on once someone helps), 4 another change came, 1 anything else.",
 		Example: "  kubectl set image statefulset/db mysqld=mysql:8.4.9 && kubectl pawl wait db --timeout 1h",
 		Args:    cobra.ExactArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return w.run(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := w.run(cmd.Context(), args[0])
+			return cmp.Or(w.print(), err)
+		},
 	}
+	outputFlag(cmd, &w.output, "text")
 	cmd.Flags().DurationVar(&w.timeout, "timeout", 30*time.Minute, "how long to wait; 0 is for ever")
 	return cmd
 }
@@ -56,6 +66,9 @@ func newWait(p *plugin) *cobra.Command {
 const every = time.Second
 
 func (w *waitCommand) run(ctx context.Context, name string) error {
+	if err := checkOutput(w.output, "text"); err != nil {
+		return err
+	}
 	if w.timeout < 0 {
 		return fmt.Errorf("--timeout=%s: must not be negative", w.timeout)
 	}
@@ -92,6 +105,35 @@ func (w *waitCommand) run(ctx context.Context, name string) error {
 	}
 }
 
+// talk is where it tells what goes on: where nothing reads standard output but a person.
+func (w *waitCommand) talk() io.Writer {
+	if w.output == "text" {
+		return w.Out
+	}
+	return w.ErrOut
+}
+
+// print prints the RolloutProgress, if one was seen.
+func (w *waitCommand) print() error {
+	if w.output == "text" || w.progress == nil {
+		return nil
+	}
+	if w.output == "json" || w.output == "yaml" {
+		w.progress.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RolloutProgress")) // which a client drops
+		return printObject(w.Out, w.progress, w.output)
+	}
+	st := w.progress.Status
+	t := newTable(6, "Name", "State", "Reason", "Pod", "Updated", "Partition", "Since", "Message")
+	partition := "<none>"
+	if st.Partition != nil {
+		partition = strconv.Itoa(int(*st.Partition))
+	}
+	t.Rows = []metav1.TableRow{{Cells: []any{
+		w.progress.Name, string(st.State), st.Reason, orNone(st.Pod), st.Progress, partition, st.Since.UTC().Format(stamp), st.Message,
+	}}}
+	return printTable(w.Out, t, w.output)
+}
+
 // lasting errors do not go by themselves: everything but an API server that is away or busy.
 func lasting(err error) bool {
 	_, answer := errors.AsType[*answerError](err)
@@ -114,7 +156,10 @@ func (w *waitCommand) look(ctx context.Context, c client.Client) (done bool, err
 		w.revision = set.Status.UpdateRevision
 	}
 	rp := &v1alpha1.RolloutProgress{}
-	if err := c.Get(ctx, w.key, rp); client.IgnoreNotFound(err) != nil {
+	switch err := c.Get(ctx, w.key, rp); {
+	case err == nil:
+		w.progress = rp
+	case !apierrors.IsNotFound(err):
 		return false, fmt.Errorf("read the RolloutProgress: %w", err)
 	}
 	if done, err := w.judge(set, rp.Status); done || err != nil {
@@ -150,7 +195,7 @@ func (w *waitCommand) judge(set *appsv1.StatefulSet, st v1alpha1.RolloutProgress
 	case found && !allAt(set, w.revision):
 		w.tell(fmt.Sprintf("%d of %d pods are at %s", set.Status.UpdatedReplicas, ptr.Deref(set.Spec.Replicas, 1), w.revision))
 	default:
-		fmt.Fprintf(w.Out, "done: %s\n", st.Message)
+		fmt.Fprintf(w.talk(), "done: %s\n", st.Message)
 		return true, nil
 	}
 	return false, nil
@@ -216,7 +261,7 @@ func effective(set *appsv1.StatefulSet) int32 {
 // tell prints what is new.
 func (w *waitCommand) tell(what string) {
 	if what != w.told {
-		fmt.Fprintf(w.Out, "%s  %s\n", w.now().UTC().Format("15:04:05Z"), what)
+		fmt.Fprintf(w.talk(), "%s  %s\n", w.now().UTC().Format("15:04:05Z"), what)
 	}
 	w.told = what
 }

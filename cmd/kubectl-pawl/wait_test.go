@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"pawl.dev/pawl/api/v1alpha1"
 )
@@ -99,6 +100,25 @@ func TestWait(t *testing.T) {
 			g.Expect(code).To(Equal(c.code), out+errs)
 			g.Expect(out + errs).To(ContainSubstring(c.want))
 		})
+	}
+}
+
+// What stands at the end is for programs to read, whatever the end is; what happened on the way is beside it.
+func TestWaitPrintsWhatStands(t *testing.T) {
+	g := NewWithT(t)
+	for code, see := range map[int]func(*scene){0: func(*scene) {}, exitBlocked: func(s *scene) { s.blocked("NotReady") }, exitTimeout: func(s *scene) { stepping(s, time.Second) }} {
+		s := newScene()
+		see(s)
+		for _, output := range []string{"json", "yaml"} {
+			out, errs, got := s.api().said(t, "wait", "db", "--timeout", "300ms", "-o", output)
+			g.Expect(got).To(Equal(code), errs)
+			var read v1alpha1.RolloutProgress
+			g.Expect(yaml.UnmarshalStrict([]byte(out), &read)).To(Succeed(), out)
+			g.Expect(read.Status.State).To(Equal(s.rp.Status.State))
+		}
+		out, errs, _ := s.api().said(t, "wait", "db", "--timeout", "300ms", "-o", "table")
+		g.Expect(out).To(MatchRegexp(`^NAME +STATE +REASON +POD +UPDATED +PARTITION\ndb +%s +%s +\S+ +3/3 +\d\n$`, s.rp.Status.State, s.rp.Status.Reason))
+		g.Expect(errs).NotTo(BeEmpty(), "what happened on the way")
 	}
 }
 
