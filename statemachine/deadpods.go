@@ -1,5 +1,7 @@
 package statemachine
 
+import "time"
+
 // 12: watched since its creation, no pod was ever Ready, nothing ever completed, and it is dead, or has been starting at
 // an older template for longer than a pod may take.
 func nothingToProtect(v *view) bool {
@@ -11,10 +13,13 @@ func nothingToProtect(v *view) bool {
 		if p := &v.o.Pods[i]; p.Present && !neverReady(p) {
 			return false
 		}
-		dead = dead || v.dead(i) || v.off(i) && v.reached(v.factTime(i).Add(v.o.ProgressDeadline))
+		dead = dead || v.dead(i) || v.off(i) && v.reached(v.comesUpUntil(i))
 	}
 	return dead
 }
+
+// comesUpUntil is for how long a pod of an older template may be starting before all are released.
+func (v *view) comesUpUntil(i int) time.Time { return v.factTime(i).Add(v.o.ProgressDeadline) }
 
 func releaseAll(v *view) {
 	v.startStep(Event{Reason: ReasonNothingToProtect, Gates: v.gates(true)}, 0)
@@ -56,7 +61,12 @@ func blockOutage(v *view) { v.block(ReasonTotalOutage, -1, finding{}) }
 // 14: the next pod is the only unhealthy one and has been unready for a while: replacing it hurts nobody.
 func onlyUnhealthyPod(v *view) bool {
 	n := v.nextPod()
-	if !v.enforce() || n < 0 || !v.off(n) || v.healthy(n) {
+	return n >= 0 && v.aloneUnhealthy(n) && v.runsUnready(n)
+}
+
+// aloneUnhealthy reports whether no other pod is unhealthy, and this one may be replaced for it.
+func (v *view) aloneUnhealthy(n int) bool {
+	if !v.enforce() || !v.off(n) || v.healthy(n) {
 		return false
 	}
 	if claimIn(&v.o.Pods[n], claimLost) != "" {
@@ -67,17 +77,23 @@ func onlyUnhealthyPod(v *view) bool {
 			return false
 		}
 	}
-	return v.runsUnready(n)
+	return true
 }
 
 // runsUnready: Running, staying, on a Ready node, not ready now and unready for flapWindow, also if it flickered.
 func (v *view) runsUnready(i int) bool {
+	since := v.unreadySince(i)
+	if since.IsZero() || v.has(v.countUnready, i) {
+		return !since.IsZero()
+	}
+	return since.Before(v.o.Now) && v.reached(since.Add(flapWindow))
+}
+
+// unreadySince is since when a pod that runs, and stays, is unready; zero for one that is not so.
+func (v *view) unreadySince(i int) time.Time {
 	p := &v.o.Pods[i]
 	if p.Phase != "Running" || p.Terminating || p.NodeNotReady || p.Ready {
-		return false
-	}
-	if v.has(v.countUnready, i) {
-		return true
+		return time.Time{}
 	}
 	since := v.o.Now
 	if !p.ReadySince.IsZero() {
@@ -86,7 +102,7 @@ func (v *view) runsUnready(i int) bool {
 	if v.named(i) && v.s.Clock.Named.Before(since) {
 		since = v.s.Clock.Named
 	}
-	return since.Before(v.o.Now) && v.reached(since.Add(flapWindow))
+	return since
 }
 
 func stepUnhealthy(v *view) {

@@ -202,7 +202,7 @@ func TestStallMessages(t *testing.T) {
 			if r == ReasonTotalOutage || r.gate() || r == ReasonPolicyNotFound {
 				pod = -1 // it is about all of them, or about none
 			}
-			msg := v.explainStall(r, pod, finding{reason: r, what: "has trouble (container mysqld)", detail: long})
+			msg := v.explainStall(r, pod, finding{reason: r, what: "has trouble (container mysqld)", detail: long}, v.waitsUntil(r, pod, finding{reason: r}))
 			g.Expect(len([]rune(msg))).To(BeNumerically("<=", maxMessage), msg)
 			if pod >= 0 {
 				g.Expect(msg).To(HavePrefix(s.o.Name + "-2 "))
@@ -212,7 +212,7 @@ func TestStallMessages(t *testing.T) {
 			g.Expect(endsInAdvice(r, msg)).To(BeTrue(), msg)
 
 			s.o.Name = "db" // with a name of ordinary length the container is named too, and commands are whole
-			msg = v.explainStall(r, pod, finding{reason: r, what: "has trouble (container mysqld)", detail: long})
+			msg = v.explainStall(r, pod, finding{reason: r, what: "has trouble (container mysqld)", detail: long}, v.waitsUntil(r, pod, finding{reason: r}))
 			g.Expect(endsInAdvice(r, msg)).To(BeTrue(), msg)
 			if pod >= 0 && r != ReasonSupersededPodStuck {
 				g.Expect(msg).To(ContainSubstring("(container mysqld)"))

@@ -6,17 +6,49 @@ import (
 	"time"
 )
 
-// explainStall says what is wrong, since when, and in one imperative what to do.
-func (v *view) explainStall(why Reason, i int, f finding) string {
-	if said := v.explainPolicy(why, i, f); said != "" {
+// explainStall says what is wrong, since when, until when it is waited for, and in one imperative what to do. A zero time is
+// for what is waited for no longer.
+func (v *view) explainStall(why Reason, i int, f finding, until time.Time) string {
+	if said := v.explainPolicy(why, i, f, until); said != "" {
 		return said
 	}
-	return v.explainTrouble(why, i, f)
+	return v.explainTrouble(why, i, f, until)
+}
+
+// waitsUntil is when what is about to be told as Held will be Blocked, if nothing happens; zero if that is never.
+func (v *view) waitsUntil(why Reason, i int, f finding) time.Time {
+	switch {
+	case why.class() == classNone:
+		return time.Time{}
+	case i < 0:
+		since := v.heldSince(why)
+		if h := v.s.Hold; why.gate() && h.Reason.gate() {
+			since = h.Since
+		}
+		return since.Add(v.o.ProgressDeadline)
+	}
+	start := v.lateStart(i)
+	if start.IsZero() {
+		start = v.o.Now // it is named now
+	}
+	if c := v.s.Clock; c.Ordinal != noOrdinal && c.Any.Before(start) {
+		start = c.Any
+	}
+	for k := range v.waitingOfStep() { // the step that waits for it is late before it is
+		if t := v.lateStart(k); t.Before(start) {
+			start = t
+		}
+	}
+	until := start.Add(v.o.ProgressDeadline)
+	if hard := v.stalledSince(i, f).Add(v.o.StallGrace); why.class().hard() && hard.Before(until) {
+		until = hard
+	}
+	return until
 }
 
 // explainTrouble is explainStall for what no policy asks for.
-func (v *view) explainTrouble(why Reason, i int, f finding) string {
-	next := " " + reasons[why].next
+func (v *view) explainTrouble(why Reason, i int, f finding, until time.Time) string {
+	next, blocked := " "+reasons[why].next, v.blockedAt(until)
 	switch {
 	case why == ReasonPaused:
 		return fit(v.pausedBy(), "", fmt.Sprintf(` Resume: kubectl patch rp %s -n %s --type=merge -p '{"spec":{"paused":false}}'`, v.o.Name, v.o.Namespace))
@@ -28,7 +60,7 @@ func (v *view) explainTrouble(why Reason, i int, f finding) string {
 		return whatFits(fmt.Sprintf("No pod is healthy since %s.", v.clock(v.heldSince(why))),
 			advice+": "+v.forceCommand(), advice+" it with spec.force of the RolloutProgress.")
 	case i < 0:
-		return fit(fmt.Sprintf("%s Since %s", reasons[why].means, v.clock(v.heldSince(why))), f.detail, next)
+		return fit(fmt.Sprintf("%s Since %s", reasons[why].means, v.clock(v.heldSince(why))), f.detail, blocked+next)
 	case why == ReasonSupersededPodStuck:
 		remedy := fmt.Sprintf("kubectl delete pod %s -n %s", v.pod(i), v.o.Namespace)
 		return whatFits(fmt.Sprintf("%s is dead at %s since %s and is not next.", v.pod(i), v.o.Pods[i].Revision, v.clock(v.deadSince(i))),
@@ -38,17 +70,24 @@ func (v *view) explainTrouble(why Reason, i int, f finding) string {
 		f.detail = v.blindTo(why, i)
 	}
 	switch n := v.nextPod(); {
+	case v.enforce() && !v.o.Paused && !v.s.Step.Open() && i == n && v.aloneUnhealthy(i) && !v.unreadySince(i).IsZero() && until.After(v.o.Now):
+		alone := v.unreadySince(i).Add(flapWindow)
+		next, blocked = fmt.Sprintf(" Wait: it is the only unhealthy pod, and replaced at %s.", v.clock(alone)), ""
 	case why == ReasonNodeNotReady && v.o.Pods[i].NodeGone:
 		next = " Delete the pod, or wait until the pod garbage collector does."
 	case why == ReasonUnknown && v.healthy(i):
 		next = " Look at the events of the StatefulSet, and at kube-controller-manager."
 	case v.enforce() && why.class().hard() && v.off(i) && (v.replaceable(i) && !v.has(v.s.Replaced, i) || v.s.Origin == OriginCreated):
-		next = " Wait: it is replaced when its grace is over."
-		if v.hardStalled(i) {
-			next = " Wait: it is replaced in its turn."
+		next = " Wait: it is replaced in its turn."
+		if !v.hardStalled(i) {
+			next = fmt.Sprintf(" Wait: it is replaced when its grace is over, at %s.", v.clock(v.stalledSince(i, f).Add(v.o.StallGrace)))
+			blocked = ""
 		}
 	case v.enforce() && !v.o.Paused && v.off(i) && v.s.Origin == OriginCreated && v.s.Rollout.Reason != ReasonBringUp:
 		next = " Wait: no pod was ever Ready, so all are released when its deadline is over."
+		if t := v.comesUpUntil(i); t.After(v.o.Now) {
+			next, blocked = fmt.Sprintf(" Wait: no pod was ever Ready, so all are released at %s.", v.clock(t)), ""
+		}
 	case v.has(v.s.Step.Ordinals, i) || v.atTarget(i) || n < 0 || v.s.Rollout.Reason == ReasonBringUp || !strings.Contains(next, "template"):
 	case n != i: // it is not the new template that is broken
 		if v.s.Step.Open() && v.stepPod() >= 0 {
@@ -56,11 +95,20 @@ func (v *view) explainTrouble(why Reason, i int, f finding) string {
 		}
 		next = fmt.Sprintf(" Heal %s; %s waits for it.", v.pod(i), v.pod(n))
 	case v.enforce() && !v.o.Paused && why.class().hard() && v.anyHealthy():
-		next = " Wait: it is next, and replaced when its grace is over."
+		next = fmt.Sprintf(" Wait: it is next, and replaced when its grace is over, at %s.", v.clock(v.stalledSince(i, f).Add(v.o.StallGrace)))
+		blocked = ""
 	default:
 		next = fmt.Sprintf(" Heal %s; the rollout goes on by itself.", v.pod(i))
 	}
-	return fit(fmt.Sprintf("%s %s since %s", v.pod(i), f.what, v.clock(v.stallStart(why, i, f))), f.detail, next)
+	return fit(fmt.Sprintf("%s %s since %s", v.pod(i), f.what, v.clock(v.stallStart(why, i, f))), f.detail, blocked+next)
+}
+
+// blockedAt is the sentence that says until when it is waited.
+func (v *view) blockedAt(until time.Time) string {
+	if !until.After(v.o.Now) {
+		return ""
+	}
+	return fmt.Sprintf(" Blocked at %s.", v.clock(until))
 }
 
 // forceCommand goes past unhealthy pods, down to the last.

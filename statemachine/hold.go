@@ -14,7 +14,7 @@ func (v *view) hold(why Reason, i int, f finding) {
 	if v.isHeld(why, i, shutGate(f.gates)) || !v.worthTelling(why, f.since) {
 		return
 	}
-	e := Event{Type: Held, Reason: why, Gates: f.gates, Message: v.explainStall(why, i, f)}
+	e := Event{Type: Held, Reason: why, Gates: f.gates, Message: v.explainStall(why, i, f, v.waitsUntil(why, i, f))}
 	if why == ReasonPaused {
 		e.Actor = v.o.PausedBy
 	}
@@ -84,7 +84,7 @@ func (v *view) block(why Reason, i int, f finding) {
 	if v.s.Name == Blocked && !v.blameMoves(why, i, shutGate(f.gates)) {
 		return
 	}
-	v.emit(v.about(i, Event{Type: BlockedEvent, Reason: why, Gates: f.gates, Message: v.explainStall(why, i, f)}))
+	v.emit(v.about(i, Event{Type: BlockedEvent, Reason: why, Gates: f.gates, Message: v.explainStall(why, i, f, time.Time{})}))
 }
 
 // blameMoves reports whether what is told as blocking changes: to a harder reason, or when the cause before is gone.

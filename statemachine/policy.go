@@ -291,7 +291,7 @@ func noSlot(v *view) bool {
 func holdSlot(v *view) { v.hold(ReasonConcurrencyLimit, v.nextPod(), finding{}) }
 
 // explainPolicy says what the step waits for and until when, for the reasons that are the policy's; empty for others.
-func (v *view) explainPolicy(why Reason, i int, f finding) string {
+func (v *view) explainPolicy(why Reason, i int, f finding, until time.Time) string {
 	switch why {
 	case ReasonPolicyNotFound:
 		return fit(fmt.Sprintf("RolloutPolicy %s is missing since %s", cut(v.o.Policy.Name, maxGateName), v.clock(v.heldSince(why))),
@@ -301,11 +301,7 @@ func (v *view) explainPolicy(why Reason, i int, f finding) string {
 		if h := v.s.Hold; h.Reason.gate() {
 			since = h.Since
 		}
-		next := ""
-		if deadline := since.Add(v.o.ProgressDeadline); deadline.After(v.o.Now) {
-			next = fmt.Sprintf(" Blocked at %s.", v.clock(deadline))
-		}
-		return fit(fmt.Sprintf("%s since %s", f.what, v.clock(since)), f.detail, next+" "+reasons[why].next)
+		return fit(fmt.Sprintf("%s since %s", f.what, v.clock(since)), f.detail, v.blockedAt(until)+" "+reasons[why].next)
 	case ReasonAwaitingApproval:
 		revision := v.o.UpdateRevision
 		return whatFits(fmt.Sprintf("%d of %d pods run %s; it needs approval.", v.s.Finished.Len(), len(v.o.Pods), revision),

@@ -58,7 +58,7 @@ func TestPolicyMessages(t *testing.T) {
 				}
 				v := &view{o: &s.o, s: State{}.free()}
 				message := v.explainStall(why, 1, finding{what: name + "-1 waits: gate " + strings.Repeat("g", maxGateName) + " is closed",
-					detail: strings.Repeat("value ", 40)})
+					detail: strings.Repeat("value ", 40)}, v.waitsUntil(why, 1, finding{reason: why}))
 				g.Expect(length(message)).To(BeNumerically("<=", maxMessage), message)
 				g.Expect(message).To(Or(MatchRegexp(`\d\d:\d\d:\d\dZ`), ContainSubstring("Approve: ")), message)
 				if reasons[why].class != classNone {
