@@ -136,7 +136,7 @@ func (s *story) stopManager(sig syscall.Signal) {
 // end cleans up, and says what there is to say if the story failed.
 func (s *story) end() {
 	if s.t.Failed() {
-		s.t.Logf("%s\n%s", s.kubectl("get", "sts,pods,rp,rrec", "-o", "wide"), s.kubectl("get", "rp", name, "-o", "yaml"))
+		s.t.Logf("%s\n%s\n%s", s.kubectl("get", "sts,pods,rp,rrec", "-o", "wide"), s.kubectl("get", "rp", name, "-o", "yaml"), s.kubectl("get", "events"))
 		s.t.Logf("the log:\n%s\nwhat was seen:\n%s", s.history(), s.observer.chronicle())
 		if s.manager != nil {
 			s.t.Logf("the manager's log ends with:\n%s", s.manager.tail())
