@@ -44,6 +44,9 @@ func (r request) changes() bool {
 		!slices.Contains([]string{"authorization.k8s.io", "authentication.k8s.io"}, r.ObjectRef.APIGroup)
 }
 
+// reads reports whether the request asks the API server for what a cache might have answered.
+func (r request) reads() bool { return r.Verb == "get" || r.Verb == "list" }
+
 // change is what a merge patch of a StatefulSet changes, as far as Pawl changes it; nothing of a patch in another form.
 type change struct {
 	Metadata struct {
@@ -111,8 +114,9 @@ type audit struct {
 	read   int64
 	rest   []byte // a line that is not whole yet
 	byRoom map[string][]request
-	used   map[string]uses // by Pawl's own account
-	wrote  map[string]int  // by any account that a manager may run as
+	asked  map[string][]request // what Pawl read beside its watches, by namespace
+	used   map[string]uses      // by Pawl's own account
+	wrote  map[string]int       // by any account that a manager may run as
 	leases []request
 }
 
@@ -133,7 +137,7 @@ func (a *audit) in(namespace, file string) ([]request, error) {
 	lines := bytes.Split(append(a.rest, text...), []byte("\n"))
 	a.rest = bytes.Clone(lines[len(lines)-1])
 	if a.byRoom == nil {
-		a.byRoom, a.used, a.wrote = map[string][]request{}, map[string]uses{}, map[string]int{}
+		a.byRoom, a.asked, a.used, a.wrote = map[string][]request{}, map[string][]request{}, map[string]uses{}, map[string]int{}
 	}
 	for _, line := range lines[:len(lines)-1] {
 		var r request
@@ -148,6 +152,9 @@ func (a *audit) in(namespace, file string) ([]request, error) {
 		}
 		if r.ObjectRef.Resource == "leases" {
 			a.leases = append(a.leases, r)
+		}
+		if r.byPawl() && r.reads() {
+			a.asked[r.ObjectRef.Namespace] = append(a.asked[r.ObjectRef.Namespace], r)
 		}
 		if r.changes() {
 			a.byRoom[r.ObjectRef.Namespace] = append(a.byRoom[r.ObjectRef.Namespace], r)
@@ -167,6 +174,19 @@ func (s *story) requests(user string) []request {
 func (s *story) tried(user string) []string {
 	var found []string
 	for _, r := range s.requests(user) {
+		found = append(found, r.write())
+	}
+	return found
+}
+
+// asked are the reads of every account that a manager of the story may run as, in this namespace: what no cache answered.
+func (s *story) asked() []string {
+	_, err := lab.audit.in(s.namespace, lab.lab.AuditLog)
+	s.Expect(err).NotTo(HaveOccurred())
+	lab.audit.mu.Lock()
+	defer lab.audit.mu.Unlock()
+	var found []string
+	for _, r := range lab.audit.asked[s.namespace] {
 		found = append(found, r.write())
 	}
 	return found

@@ -1,7 +1,11 @@
 package e2e
 
 import (
+	"slices"
+	"strconv"
+	"syscall"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	eventsv1 "k8s.io/api/events/v1"
@@ -34,6 +38,59 @@ func TestS1GoodImage(t *testing.T) {
 		s.Expect(*st.Rollout.Steps).To(BeEquivalentTo(3))
 		s.expectStepEvents()
 	})
+}
+
+// S1: what happens to a StatefulSet is decided on caches. The API server is asked beside them once for each log and each
+// template, and where a write was refused or its effect is not seen yet; never because someone writes something.
+func TestS1ReadsFromCaches(t *testing.T) {
+	tell(t, "s1-reads", func(s *story) {
+		s.stopManager(syscall.SIGTERM)
+		s.metrics, s.open = freeAddress(s), true
+		s.startManager()
+		s.create("1")
+		s.looksOften("with nothing to do")
+		s.stepTo("2", 2)
+		s.Eventually(func() int { return s.judge().ready }, patience, tick).Should(Equal(3), "waiting for the pod of the step")
+		s.looksOften("in the middle of a rollout")
+		s.pause(false)
+		s.waitFor("the rollout to complete", rolloutDone(2))
+
+		unexpected := slices.DeleteFunc(s.asked(), func(read string) bool {
+			return slices.Contains([]string{
+				"list rolloutrecords",                       // once for each log, as is
+				"list pods",                                 // whether the cache of the first decision is current,
+				"list controllerrevisions",                  // of each template, which revision it is,
+				"get statefulsets", "get rolloutprogresses", // and after a write
+			}, read)
+		})
+		s.Expect(unexpected).To(BeEmpty())
+	})
+}
+
+// looksOften makes the manager look again and again, and expects that it finds all it needs in its caches.
+func (s *story) looksOften(when string) {
+	const reconciles, often = "controller_runtime_reconcile_total", 20
+	looks := func() float64 {
+		values, err := metricsAt(s.metrics, reconciles)
+		s.Expect(err).NotTo(HaveOccurred())
+		return values[reconciles]
+	}
+	quiet := func() []string { return slices.Sorted(slices.Values(s.asked())) }
+	var before []string
+	s.Eventually(func(g Gomega) { // the last write of before is seen
+		first := quiet()
+		s.pass(2 * time.Second)
+		before = quiet()
+		g.Expect(before).To(Equal(first))
+	}, patience, tick).Should(Succeed(), "waiting until all is quiet")
+	began := looks()
+	for i := range often {
+		s.annotate(i%3, "example.com/touched", strconv.Itoa(i))
+		s.pass(50 * time.Millisecond)
+	}
+	s.Eventually(looks, patience, tick).Should(BeNumerically(">=", began+often/2), "the manager looks at what happens")
+	s.pass(2 * time.Second)
+	s.Expect(quiet()).To(Equal(before), "reads of the API server %s", when)
 }
 
 // expectStepEvents: one Event per step, in the words that MOCO's users know, with the pod as the related object.

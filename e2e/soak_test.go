@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -253,28 +254,37 @@ func (s *story) pass(d time.Duration) {
 	}
 }
 
-var sizes = regexp.MustCompile(`(?m)^(go_goroutines|go_memstats_heap_inuse_bytes) (\S+)$`)
+func sizeAt(address string) (size, error) {
+	values, err := metricsAt(address, "go_goroutines", "go_memstats_heap_inuse_bytes")
+	if err != nil {
+		return size{}, err
+	}
+	return size{goroutines: values["go_goroutines"], heap: values["go_memstats_heap_inuse_bytes"]}, nil
+}
 
-func sizeAt(address string) (now size, err error) {
+// metricsAt reads metrics that are for everybody: of each, the sum of its series.
+func metricsAt(address string, names ...string) (map[string]float64, error) {
 	response, err := http.Get("http://" + address + "/metrics") //nolint:noctx // it is here
 	if err != nil {
-		return now, fmt.Errorf("read the metrics: %w", err)
+		return nil, fmt.Errorf("read the metrics: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		return now, fmt.Errorf("read the metrics: %w", err)
+		return nil, fmt.Errorf("read the metrics: %w", err)
 	}
-	for _, m := range sizes.FindAllStringSubmatch(string(text), -1) {
-		value, err := strconv.ParseFloat(m[2], 64)
+	values := map[string]float64{}
+	for line := range strings.Lines(string(text)) {
+		series, number, _ := strings.Cut(strings.TrimSpace(line), " ")
+		metric, _, _ := strings.Cut(series, "{")
+		if !slices.Contains(names, metric) {
+			continue
+		}
+		value, err := strconv.ParseFloat(number[strings.LastIndex(number, " ")+1:], 64)
 		if err != nil {
-			return now, fmt.Errorf("read the metrics: %w", err)
+			return nil, fmt.Errorf("read the metrics: %w", err)
 		}
-		if m[1] == "go_goroutines" {
-			now.goroutines = value
-		} else {
-			now.heap = value
-		}
+		values[metric] += value
 	}
-	return now, nil
+	return values, nil
 }
