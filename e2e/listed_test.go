@@ -34,6 +34,40 @@ func TestEveryStoryIsListed(t *testing.T) {
 	g.Expect(listed).To(Equal(told), "docs/stories.md and the stories that are told")
 }
 
+// Every attempt in the table of SECURITY.md has its test, which is there.
+func TestEveryAttemptHasATest(t *testing.T) {
+	g := NewWithT(t)
+	doc, err := os.ReadFile("../SECURITY.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	told, err := titles()
+	g.Expect(err).NotTo(HaveOccurred())
+	var source strings.Builder
+	for _, pattern := range []string{"*_test.go", "../controllers/gate/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			g.Expect(err).NotTo(HaveOccurred())
+			source.Write(text)
+		}
+	}
+	attempts := 0
+	for line := range strings.SplitSeq(string(doc), "\n") {
+		cells := strings.Split(line, "|")
+		if len(cells) != 6 || strings.Contains(line, "---") || strings.Contains(line, "| test |") {
+			continue
+		}
+		attempts++
+		for name := range strings.SplitSeq(cells[4], ",") {
+			name = strings.TrimSpace(name)
+			script, _ := filepath.Glob("../statemachine/testdata/" + name + ".txt")
+			there := name != "" && (slices.Contains(told, name) || len(script) == 1 || strings.Contains(source.String(), "\nfunc "+name+"("))
+			g.Expect(there).To(BeTrue(), "%q is no test: %s", name, line)
+		}
+	}
+	g.Expect(attempts).To(BeNumerically(">", 15))
+}
+
 // titles are the titles in the calls of tell and its kin. One that is put together, "s9-one-"+said, counts as its
 // literal part.
 func titles() ([]string, error) {

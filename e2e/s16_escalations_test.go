@@ -50,12 +50,18 @@ func TestS16Escalations(t *testing.T) {
 		record := s.records()[0].Name
 		refused("cannot delete", "delete", "rrec", record)
 		refused("cannot patch", "patch", "rrec", record, "--type=merge", "-p", `{"statefulSet":"other"}`)
+		refused("pods/status", "patch", "pod", podName(0), "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Failed"}}`)
 		for _, question := range [][]string{
 			{"impersonate", "serviceaccounts/pawl", "-n", pawlNamespace}, {"create", "pods", "-n", pawlNamespace},
 			{"create", "serviceaccounts/pawl", "--subresource=token", "-n", pawlNamespace},
 			{"update", "mutatingadmissionpolicies"}, {"create", "rolloutrecords.pawl.dev"}, {"force", "rolloutprogresses.pawl.dev"},
+			{"create", "rolloutpolicies.pawl.dev"}, {"patch", "rolloutpolicies.pawl.dev"},
 		} {
 			s.Expect(mallory(append([]string{"auth", "can-i"}, question...)...)).To(MatchRegexp(`(?m)^no\b`), "%v", question)
+		}
+		for _, question := range [][]string{{"list", "secrets"}, {"create", "pods"}, {"create", "pods/exec"}, {"impersonate", "users"}} {
+			asked := append([]string{"auth", "can-i", "--as=" + pawlUser, "-n", s.namespace}, question...)
+			s.Expect(s.kubectl(asked...)).To(MatchRegexp(`(?m)^no\b`), "Pawl itself lends nobody %v", question)
 		}
 		s.Consistently(func() int32 { return partition(s.set()) }, 2*time.Second, 200*time.Millisecond).Should(BeEquivalentTo(parked))
 
