@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"pawl.dev/pawl/config/release/spdx"
 )
 
 func main() {
@@ -37,7 +39,11 @@ func build(s source, name, out string) (digest string, err error) {
 	if err != nil {
 		return "", err
 	}
-	bom, err := sbom(binaries, s.version)
+	var programs []spdx.Program
+	for _, b := range binaries {
+		programs = append(programs, spdx.Program{Name: "pawl-" + b.arch, Path: b.path})
+	}
+	bom, err := spdx.Describe(programs, s.version)
 	if err != nil {
 		return "", err
 	}

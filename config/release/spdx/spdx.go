@@ -1,4 +1,5 @@
-package main
+// Package spdx says what a program is made of.
+package spdx
 
 import (
 	"crypto/sha256"
@@ -11,7 +12,10 @@ import (
 	"strings"
 )
 
-type spdx struct {
+// Program is an executable of Go, and what it is called in the document.
+type Program struct{ Name, Path string }
+
+type document struct {
 	Version       string         `json:"spdxVersion"`
 	License       string         `json:"dataLicense"`
 	ID            string         `json:"SPDXID"`
@@ -54,25 +58,25 @@ type relationship struct {
 	To   string `json:"relatedSpdxElement"`
 }
 
-// sbom says what the binaries are made of, by what the linker wrote into them: SPDX 2.3. It has no time of its own, so that
-// the same binaries have the same SBOM.
-func sbom(binaries []binary, version string) ([]byte, error) {
-	doc := spdx{
+// Describe says what the programs are made of, by what the linker wrote into them: SPDX 2.3. It has no time of its own, so
+// that the same programs have the same SBOM.
+func Describe(programs []Program, version string) ([]byte, error) {
+	doc := document{
 		Version: "SPDX-2.3", License: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: "pawl " + version,
-		Creation: creation{Created: "1970-01-01T00:00:00Z", Creators: []string{"Tool: pawl.dev/pawl/config/release/image"}},
+		Creation: creation{Created: "1970-01-01T00:00:00Z", Creators: []string{"Tool: pawl.dev/pawl/config/release/spdx"}},
 	}
 	all := sha256.New()
-	for _, b := range binaries {
-		content, err := os.ReadFile(b.path)
+	for _, p := range programs {
+		content, err := os.ReadFile(p.Path)
 		if err != nil {
-			return nil, fmt.Errorf("read the binary: %w", err)
+			return nil, fmt.Errorf("read the program: %w", err)
 		}
 		_, _ = all.Write(content)
-		info, err := buildinfo.ReadFile(b.path)
+		info, err := buildinfo.ReadFile(p.Path)
 		if err != nil {
-			return nil, fmt.Errorf("read what %s is made of: %w", b.path, err)
+			return nil, fmt.Errorf("read what %s is made of: %w", p.Path, err)
 		}
-		program := "SPDXRef-pawl-" + b.arch
+		program := "SPDXRef-" + p.Name
 		main := module(info.Main.Path, version, program)
 		main.Checksums = []checksum{{"SHA256", fmt.Sprintf("%x", sha256.Sum256(content))}}
 		doc.Packages = append(doc.Packages, main)
