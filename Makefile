@@ -27,6 +27,11 @@ build: ## build the manager and the lab into bin/
 	go build -ldflags '-X pawl.dev/pawl/cmd/internal/version.number=$(VERSION)' -o bin/ ./cmd/...
 	cd e2e/lab && go build -o ../../bin/lab ./cmd/lab
 
+# Of the other systems of a release this is the one that differs most; each takes minutes from an empty cache.
+.PHONY: windows
+windows: ## compile what is shipped for Windows
+	GOOS=windows GOARCH=amd64 go build ./cmd/...
+
 .PHONY: generate
 generate: ## write all that is generated: deepcopy, CRDs, RBAC, the Helm chart, docs
 	$(TOOL) controller-gen object crd paths=./api/... output:crd:dir=config/crd
@@ -47,6 +52,29 @@ lint: ## run the linters, with those for APIs on api/
 	cd e2e/lab && $(LINT) -c ../../.golangci.yml ./...
 	cd config/release && $(LINT) -c ../../.golangci.yml ./...
 
+# A copy of the database will do: VULNDB=file:///path. Exit 1 with these words is a database that cannot be reached: nothing
+# was looked up then, which fails as well, unless VULN=where-reached says that the rest of the run is wanted all the same.
+# CI does, and a release does not.
+VULNDB ?= https://vuln.go.dev
+.PHONY: vuln
+vuln: ## fail if a vulnerability that is known can be reached from what is shipped, or if the database of them cannot be reached
+	@said=$$($(TOOL) govulncheck -db '$(VULNDB)' ./cmd/... 2>&1) && status=0 || status=$$?; echo "$$said"; \
+	case "$$status $$said" in \
+	"0 "*) ;; \
+	"1 "*"fetching vulnerabilities"*) echo "make vuln: NOT CHECKED for vulnerabilities: no database was reached. Run it again where it is, before a release" >&2; \
+	  [ '$(VULN)' = where-reached ] ;; \
+	*) exit $$status ;; esac
+
+# What may be linked into a program under Apache-2.0. Other systems link other modules.
+LICENCES = Apache-2.0,MIT,BSD-2-Clause,BSD-3-Clause,ISC,MPL-2.0
+.PHONY: licences
+licences: ## fail if a module in what is shipped has another licence than is allowed, or none that is known
+	@go build -modfile=config/tools/go.mod -o bin/ github.com/google/go-licenses/v2
+	@for os in linux darwin windows; do \
+	  said=$$(GOOS=$$os bin/go-licenses check --allowed_licenses='$(LICENCES)' ./cmd/... 2>&1) || { echo "$$said" | grep -v '^W\|^/' >&2; exit 1; }; \
+	  echo "licences of what is linked for $$os: all of $(LICENCES)"; \
+	done
+
 # The linters run go vet with all its checks; a test would vet every dependency again.
 .PHONY: unit
 unit: ## run the tests that need no cluster; with the race detector where the product works side by side
@@ -64,7 +92,7 @@ test: ## run everything; from a fresh clone most of the time goes into building
 	@$(MAKE) build
 	@echo "building the control plane in the background, see $(LAB_LOG)"; \
 	{ bin/lab build && $(MAKE) prometheus helm; } >$(LAB_LOG) 2>&1 & lab=$$!; trap 'kill $$lab 2>/dev/null || true' EXIT; \
-	$(MAKE) verify-generate; $(MAKE) lint; $(MAKE) unit; \
+	$(MAKE) verify-generate; $(MAKE) lint; $(MAKE) windows; $(MAKE) licences; $(MAKE) vuln VULN=where-reached; $(MAKE) unit; \
 	echo "waiting for the control plane"; wait $$lab || { cat $(LAB_LOG); exit 1; }
 	@STORIES=half $(MAKE) stories
 	@$(MAKE) demo
@@ -119,6 +147,13 @@ image-twice: image ## build it again from a copy elsewhere, and fail if one byte
 image-run: build lab-build ## run the image in containerd, as the Deployment says, against a lab; as root, with containerd and runc of the system
 	cd config/release && go run ./image -arch "$$(go env GOARCH)" -out ../../bin/pawl-image-here
 	e2e/containerd.sh bin/pawl-image-here.tar
+
+# CI has make windows instead: from empty caches goreleaser and what it builds take a quarter of an hour.
+.PHONY: release-check
+release-check: licences vuln image-twice ## build all of a release into dist/ with goreleaser, and publish nothing; 15 minutes the first time
+	go run github.com/goreleaser/goreleaser/v2@v2.15.4 check
+	go run github.com/goreleaser/goreleaser/v2@v2.15.4 release --snapshot --clean
+	config/release/check.sh dist
 
 .PHONY: helm
 helm: ## build Helm from Go modules, for the stories about installing; a few minutes the first time
