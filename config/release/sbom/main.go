@@ -27,7 +27,7 @@ func describe(args []string) error {
 	if err != nil {
 		return fmt.Errorf("describe %s: %w", path, err)
 	}
-	if err := os.WriteFile(file, text, 0o644); err != nil {
+	if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // it is published
 		return fmt.Errorf("write the SBOM: %w", err)
 	}
 	return nil
