@@ -133,10 +133,13 @@ func TestRetentionStops(t *testing.T) {
 	g.Expect(s.names()).To(HaveLen(4), "the one that was being deleted")
 }
 
-// library is a cache with a StatefulSet and policies.
-type library struct{ client.Client }
+// library is a cache with a StatefulSet and policies, but for one that it lacks.
+type library struct {
+	client.Client
+	lacks string
+}
 
-func (library) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+func (l library) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 	days := map[string]int32{"short": 60, "default": 120}
 	switch o := o.(type) {
 	case *appsv1.StatefulSet:
@@ -145,7 +148,7 @@ func (library) Get(_ context.Context, key client.ObjectKey, o client.Object, _ .
 			return nil
 		}
 	case *v1alpha1.RolloutPolicy:
-		if d, is := days[key.Name]; is {
+		if d, is := days[key.Name]; is && key.Name != l.lacks {
 			o.Spec.RetentionDays = d
 			return nil
 		}
