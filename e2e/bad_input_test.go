@@ -162,22 +162,38 @@ func TestBadInputPolicy(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 2049)
 	gate := func(rest string) string { return `{"gates":[{` + rest + `}]}` }
+	gates := func(n int) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(`"name":"g%d","expression":"true"`, i))
+		}
+		return gate(strings.Join(all, `},{`))
+	}
 	for spec, want := range map[string]string{
-		`{"canaryPods":-1}`:                                                     `spec.canaryPods: Invalid value: -1: spec.canaryPods in body should be greater than or equal to 0`,
-		`{"canaryPods":1001}`:                                                   `should be less than or equal to 1000`,
-		`{"bakeSeconds":86401}`:                                                 `spec.bakeSeconds in body should be less than or equal to 86400`,
-		`{"progressDeadlineSeconds":0}`:                                         `spec.progressDeadlineSeconds in body should be greater than or equal to 1`,
-		`{"stallGraceSeconds":3601}`:                                            `spec.stallGraceSeconds in body should be less than or equal to 3600`,
-		`{"progressDeadlineSeconds":60,"stallGraceSeconds":60}`:                 `progressDeadlineSeconds must be more than stallGraceSeconds`,
-		`{"maxConcurrentSteps":10001}`:                                          `spec.maxConcurrentSteps in body should be less than or equal to 10000`,
-		`{"retentionDays":0}`:                                                   `spec.retentionDays in body should be greater than or equal to 1`,
-		`{"retentionDays":3651}`:                                                `should be less than or equal to 3650`,
-		`{"disruptionBudgets":"Sometimes"}`:                                     `spec.disruptionBudgets: Unsupported value: "Sometimes": supported values: "Respect", "Ignore"`,
-		gate(`"expression":"true"`):                                             `spec.gates[0].name`,
-		gate(`"name":"Upper","expression":"true"`):                              `spec.gates[0].name in body should match`,
-		gate(`"name":"a"`):                                                      `spec.gates[0].expression`,
-		gate(`"name":"a","expression":"` + long + `"`):                          `spec.gates[0].expression: Too long: may not be more than 2048`,
-		gate(`"name":"a","expression":"true","bypass":"Often"`):                 `spec.gates[0].bypass: Unsupported value: "Often": supported values: "Never", "WhenPodDown"`,
+		`{"canaryPods":-1}`:                                                       `spec.canaryPods: Invalid value: -1: spec.canaryPods in body should be greater than or equal to 0`,
+		`{"canaryPods":1001}`:                                                     `should be less than or equal to 1000`,
+		`{"bakeSeconds":-1}`:                                                      `spec.bakeSeconds in body should be greater than or equal to 0`,
+		`{"bakeSeconds":86401}`:                                                   `spec.bakeSeconds in body should be less than or equal to 86400`,
+		`{"progressDeadlineSeconds":0}`:                                           `spec.progressDeadlineSeconds in body should be greater than or equal to 1`,
+		`{"progressDeadlineSeconds":86401}`:                                       `spec.progressDeadlineSeconds in body should be less than or equal to 86400`,
+		`{"stallGraceSeconds":-1}`:                                                `spec.stallGraceSeconds in body should be greater than or equal to 0`,
+		`{"stallGraceSeconds":3601}`:                                              `spec.stallGraceSeconds in body should be less than or equal to 3600`,
+		`{"progressDeadlineSeconds":60,"stallGraceSeconds":60}`:                   `progressDeadlineSeconds must be more than stallGraceSeconds`,
+		`{"maxConcurrentSteps":-1}`:                                               `spec.maxConcurrentSteps in body should be greater than or equal to 0`,
+		`{"maxConcurrentSteps":10001}`:                                            `spec.maxConcurrentSteps in body should be less than or equal to 10000`,
+		`{"retentionDays":0}`:                                                     `spec.retentionDays in body should be greater than or equal to 1`,
+		`{"retentionDays":3651}`:                                                  `should be less than or equal to 3650`,
+		`{"disruptionBudgets":"Sometimes"}`:                                       `spec.disruptionBudgets: Unsupported value: "Sometimes": supported values: "Respect", "Ignore"`,
+		gate(`"expression":"true"`):                                               `spec.gates[0].name`,
+		gate(`"name":"Upper","expression":"true"`):                                `spec.gates[0].name in body should match`,
+		gate(`"name":"` + strings.Repeat("a", 64) + `","expression":"true"`):      `spec.gates[0].name: Too long: may not be more than 63`,
+		gate(`"name":"a","expression":""`):                                        `spec.gates[0].expression in body should be at least 1 chars long`,
+		gate(`"name":"a","expression":"true","messageExpression":""`):             `spec.gates[0].messageExpression in body should be at least 1 chars long`,
+		gate(`"name":"a","expression":"true","messageExpression":"` + long + `"`): `spec.gates[0].messageExpression: Too long: may not be more than 2048`,
+		gate(`"name":"a"`):                                                        `spec.gates[0].expression`,
+		gate(`"name":"a","expression":"` + long + `"`):                            `spec.gates[0].expression: Too long: may not be more than 2048`,
+		gate(`"name":"a","expression":"true","bypass":"Often"`):                   `spec.gates[0].bypass: Unsupported value: "Often": supported values: "Never", "WhenPodDown"`,
+		gates(9): `spec.gates: Too many: 9: must have at most 8 items`,
 		gate(`"name":"a","expression":"true"},{"name":"a","expression":"true"`): `spec.gates[1]: Duplicate value`,
 	} {
 		g := NewWithT(t)
@@ -188,7 +204,9 @@ func TestBadInputPolicy(t *testing.T) {
 	for _, spec := range []string{
 		`{}`, `{"canaryPods":0,"bakeSeconds":0,"progressDeadlineSeconds":1,"stallGraceSeconds":0,"maxConcurrentSteps":0,"retentionDays":1}`,
 		`{"canaryPods":1000,"bakeSeconds":86400,"progressDeadlineSeconds":86400,"stallGraceSeconds":3600,"maxConcurrentSteps":10000,"retentionDays":3650}`,
-		gate(`"name":"` + strings.Repeat("a", 63) + `","expression":"` + long[1:] + `"`),
+		gate(`"name":"` + strings.Repeat("a", 63) + `","expression":"` + long[1:] + `","messageExpression":"` + long[1:] + `"`),
+		gate(`"name":"a","expression":"1","messageExpression":"2"`), gates(8),
+		`{"progressDeadlineSeconds":2,"stallGraceSeconds":1}`, `{"progressDeadlineSeconds":1}`, `{"stallGraceSeconds":3600}`, // the other one is a flag's
 	} {
 		g.Expect(lab.create(t, "pawl.dev/v1alpha1", "RolloutPolicy", spec)).To(ContainSubstring("created (server dry run)"), spec)
 	}

@@ -155,6 +155,8 @@ func (s *script) set(args []datadriven.CmdArg) error {
 			s.o.Deleting = true
 		case "deadline":
 			s.o.ProgressDeadline, _ = time.ParseDuration(v)
+		case "grace":
+			s.o.StallGrace, _ = time.ParseDuration(v)
 		case "minready":
 			s.o.MinReady, _ = time.ParseDuration(v)
 		case "created":

@@ -66,7 +66,8 @@ type RolloutPolicySpec struct {
 	// +optional
 	ProgressDeadlineSeconds int32 `json:"progressDeadlineSeconds,omitempty"`
 	// stallGraceSeconds is how long a failure that rarely heals by itself (ImagePullBackOff, CrashLoopBackOff, …) may last
-	// before the rollout is Blocked. Defaults to 30, or to what the manager's flag --stall-grace says.
+	// before the rollout is Blocked. The progress deadline comes first where it is not longer. Defaults to 30, or to what the
+	// manager's flag --stall-grace says.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600
 	// +optional
