@@ -162,6 +162,8 @@ func TestS17InvalidExpression(t *testing.T) {
 		s.waitFor("the rollout to complete", rolloutDone(2))
 		s.oneByOne()
 		s.Expect(run(lab.lab.Kubectl, "wait", "--for=condition=Ready", "--timeout=10s", "rolloutpolicy/"+s.namespace)).To(ContainSubstring("condition met"))
+		said := s.kubectl("create", "--dry-run=server", "-f", "../config/samples/policies")
+		s.Expect(strings.Count(said, "created (server dry run)")).To(Equal(3), "the examples are valid: %s", said)
 	})
 }
 
