@@ -105,7 +105,7 @@ func (v *view) explainTrouble(why Reason, i int, f finding, until time.Time) str
 
 // blockedAt is the sentence that says until when it is waited.
 func (v *view) blockedAt(until time.Time) string {
-	if !until.After(v.o.Now) {
+	if until.Before(v.o.Now) {
 		return ""
 	}
 	return fmt.Sprintf(" Blocked at %s.", v.clock(until))
