@@ -164,9 +164,9 @@ func (w *monitoring) startAlertmanager(dir, receiver string) (address string) {
 }
 
 // post sends an alert to Alertmanager as Prometheus does.
-func (w *monitoring) post(name string) {
+func (w *monitoring) post(name, severity string) {
 	posted, err := json.Marshal([]map[string]any{{"labels": map[string]string{
-		"alertname": name, "namespace": w.namespace, "statefulset": "db", "severity": "warning",
+		"alertname": name, "namespace": w.namespace, "statefulset": "db", "severity": severity,
 	}}})
 	w.Expect(err).NotTo(HaveOccurred())
 	response, err := http.Post("http://"+w.alertmanager+"/api/v2/alerts", "application/json", bytes.NewReader(posted))

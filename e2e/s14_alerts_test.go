@@ -64,9 +64,12 @@ func TestS14Paused(t *testing.T) {
 			state := func(alert string) func() string { return func() string { return w.atAlertmanager(alert) } }
 			s.Eventually(state("RolloutInHand"), patience, tick).Should(Equal("active"), "waiting for Alertmanager to know")
 			for _, misfire := range []string{"KubeStatefulSetUpdateNotRolledOut", "KubeStatefulSetReplicasMismatch"} {
-				w.post(misfire)
+				w.post(misfire, "warning")
 				s.Eventually(state(misfire), patience, tick).Should(Equal("suppressed"), "waiting for %s of kubernetes-mixin to be muted", misfire)
 			}
+			w.post("RolloutBlocked", "critical")
+			w.post("GateErrors", "warning")
+			s.Eventually(state("GateErrors"), patience, tick).Should(Equal("suppressed"), "waiting for the warning beside a page to be muted")
 			time.Sleep(5 * time.Second) // longer than group_wait: what was paged before Alertmanager muted it has come by now
 			w.forget()
 		}
