@@ -148,7 +148,47 @@ func TestCount(t *testing.T) {
 	g.Expect(grew("pawl_transitions_total RolloutStarted")).To(Equal(2.0))
 	g.Expect(grew("pawl_rollout_duration_seconds RolledBack")).To(Equal(b.facts.now.Sub(s.Rollout.StartedAt).Seconds()))
 	g.Expect(grew("pawl_blocked_seconds_total")).To(BeNumerically("~", b.facts.now.Sub(s.Block.Since).Seconds(), 0.001))
-	g.Expect(grew("pawl_bypasses_total PodDead")+grew("pawl_pods_replaced_total")).To(BeNumerically(">", 0), "the dead pod is free: %v", b.log)
+	g.Expect(grew("pawl_pods_replaced_total")).To(Equal(1.0), "the dead pod: %v", b.log)
+	g.Expect(grew("pawl_step_duration_seconds")).To(BeZero(), "no step was completed")
+
+	s, b.log = b.state, nil
+	b.facts.now = b.facts.now.Add(7 * time.Second)
+	b.put(2, "r1")
+	b.makeReady(2)
+	b.look()
+	count(s, b.log)
+	g.Expect(grew("pawl_transitions_total StepCompleted")).To(Equal(1.0))
+	g.Expect(grew("pawl_step_duration_seconds")).To(Equal(7.0))
+	for _, r := range bypassing {
+		g.Expect(grew("pawl_bypasses_total "+string(r))).To(BeZero(), "no step went past the health of the others")
+	}
+}
+
+// A step that did not ask for the health of the others is counted by its ground, and what each gate said by its answer.
+func TestCountSteps(t *testing.T) {
+	g := NewWithT(t)
+	b := newBench()
+	b.template("r2")
+	b.look()
+	answers := []statemachine.Verdict{statemachine.GateOpen, statemachine.GateClosed, statemachine.GateError, statemachine.GateBypassed}
+	for i, reason := range bypassing {
+		before := sums(g)
+		log := slices.Clone(b.log)
+		at := slices.IndexFunc(log, func(e statemachine.Event) bool { return e.Type == statemachine.StepStarted })
+		log[at].Reason = reason
+		log[at].Gates = []statemachine.GateResult{{Name: "counted", Result: answers[i]}}
+		count(newBench().state, log)
+		after := sums(g)
+		for k := range bypassing {
+			want := 0.0
+			if k == i {
+				want = 1
+			}
+			for _, name := range []string{"pawl_bypasses_total " + string(bypassing[k]), "pawl_gate_results_total counted " + string(answers[k])} {
+				g.Expect(after[name]-before[name]).To(Equal(want), "%s after a step on the ground of %s", name, reason)
+			}
+		}
+	}
 }
 
 // sums are the values of all of Pawl's metrics: of histograms the sum of what was observed.
