@@ -3,10 +3,12 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,7 +21,8 @@ import (
 	"pawl.dev/pawl/statemachine"
 )
 
-// programs are the gates of the policies, compiled once for each generation.
+// programs are the gates of the policies, compiled once for each generation. The series of a gate are there for as long
+// as a policy has it.
 type programs struct {
 	mutex  sync.Mutex
 	byName map[string]program
@@ -36,11 +39,14 @@ func (p *programs) of(policy *v1alpha1.RolloutPolicy) *gate.Program {
 	defer p.mutex.Unlock()
 	known := p.byName[policy.Name]
 	if known.gates == nil || known.uid != policy.UID || known.generation != policy.Generation {
+		before := known.gates
 		known = program{policy.UID, policy.Generation, gate.Compile(policy.Spec.Gates)}
 		if p.byName == nil {
 			p.byName = map[string]program{}
 		}
 		p.byName[policy.Name] = known
+		startCounting(known.gates)
+		p.stopCounting(before)
 	}
 	return known.gates
 }
@@ -48,7 +54,32 @@ func (p *programs) of(policy *v1alpha1.RolloutPolicy) *gate.Program {
 func (p *programs) forget(name string) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	before := p.byName[name].gates
 	delete(p.byName, name)
+	p.stopCounting(before)
+}
+
+// startCounting has a series for each answer of each gate: what appears with its first answer has no increase that
+// Prometheus can see.
+func startCounting(gates *gate.Program) {
+	for _, name := range gates.Names() {
+		for _, result := range verdicts {
+			gateResults.WithLabelValues(name, string(result))
+		}
+	}
+}
+
+// stopCounting deletes the series of gates that no policy has any more; nil are none.
+func (p *programs) stopCounting(gates *gate.Program) {
+	if gates == nil {
+		return
+	}
+	for _, name := range gates.Names() {
+		has := func(other program) bool { return slices.Contains(other.gates.Names(), name) }
+		if !slices.ContainsFunc(slices.Collect(maps.Values(p.byName)), has) {
+			gateResults.DeletePartialMatch(prometheus.Labels{"gate": name})
+		}
+	}
 }
 
 // gatesOf asks the gates of the policy, of caches only. askAt is when to ask again because an owner could not be read.

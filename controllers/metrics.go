@@ -42,7 +42,8 @@ var (
 	}, []string{"reason"})
 	gateResults = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 		Name: "pawl_gate_results_total",
-		Help: "Answers of gates in recorded transitions (steps, and waits for a gate), by gate and result: Open, Closed, Error or Bypassed.",
+		Help: "Answers of gates in recorded transitions (steps, and waits for a gate), by gate and result: Open, Closed, Error or Bypassed. " +
+			"The gate DisruptionBudget is all PodDisruptionBudgets.",
 	}, []string{"gate", "result"})
 	writeDuration = promauto.With(metrics.Registry).NewHistogramVec(prometheus.HistogramOpts{
 		Name: "pawl_write_duration_seconds",
@@ -57,7 +58,11 @@ var bypassing = []statemachine.Reason{
 	statemachine.ReasonPodDead, statemachine.ReasonOnlyUnhealthyPod, statemachine.ReasonNothingToProtect, statemachine.ReasonForced,
 }
 
-// All of them are there from the start: what appears with its first event has no increase that Prometheus can see.
+// verdicts are the answers of gates.
+var verdicts = []statemachine.Verdict{statemachine.GateOpen, statemachine.GateClosed, statemachine.GateError, statemachine.GateBypassed}
+
+// All of them are there from the start: what appears with its first event has no increase that Prometheus can see. Those
+// of the gates of a policy come with it (programs).
 func init() {
 	for _, e := range statemachine.EventTypes() {
 		transitions.WithLabelValues(string(e))
@@ -69,6 +74,9 @@ func init() {
 	}
 	for _, r := range bypassing {
 		bypasses.WithLabelValues(string(r))
+	}
+	for _, v := range []statemachine.Verdict{statemachine.GateOpen, statemachine.GateClosed} {
+		gateResults.WithLabelValues(string(statemachine.ReasonDisruptionBudget), string(v))
 	}
 	for _, write := range []string{writeRecord, writeAct, writeSeal} {
 		for _, result := range []string{writeOK, writeConflict, writeError} {

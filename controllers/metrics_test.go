@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -87,6 +88,7 @@ func TestFleet(t *testing.T) {
 		fmt.Sprintf(`pawl_rollout_started_timestamp_seconds{namespace="shop",statefulset="db"} %v`, seconds1970(p.Status.Rollout.StartedAt.Time)),
 		HavePrefix(`pawl_ledger_bytes{namespace="shop",statefulset="db"} `),
 	))
+	g.Expect(text).To(HaveLen(7), "docs/observability.md says so")
 
 	damaged := *p.DeepCopy()
 	halted(&damaged.Status, 1, true, reasonLogDamaged, "No step is taken.")
@@ -191,6 +193,37 @@ func TestCountSteps(t *testing.T) {
 	}
 }
 
+// The series of a gate are there before its first answer, and vanish with the last policy that has it.
+func TestGatesAreCounted(t *testing.T) {
+	g := NewWithT(t)
+	series := func(gate string) (n int) {
+		for name := range sums(g) {
+			if strings.HasPrefix(name, "pawl_gate_results_total "+gate+" ") {
+				n++
+			}
+		}
+		return n
+	}
+	policy := func(name string, generation int64, gates ...string) *v1alpha1.RolloutPolicy {
+		p := &v1alpha1.RolloutPolicy{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Generation: generation}}
+		for _, gate := range gates {
+			p.Spec.Gates = append(p.Spec.Gates, v1alpha1.Gate{Name: gate, Expression: "true"})
+		}
+		return p
+	}
+	var p programs
+	p.of(policy("one", 1, "shared", "own"))
+	p.of(policy("two", 1, "shared"))
+	g.Expect([]int{series("shared"), series("own")}).To(Equal([]int{4, 4}))
+	p.of(policy("one", 2, "shared", "renamed"))
+	g.Expect([]int{series("shared"), series("own"), series("renamed")}).To(Equal([]int{4, 0, 4}))
+	p.forget("one")
+	g.Expect([]int{series("shared"), series("renamed")}).To(Equal([]int{4, 0}), "the other policy has it")
+	p.forget("two")
+	p.forget("never-seen")
+	g.Expect(series("shared")).To(BeZero())
+}
+
 // sums are the values of all of Pawl's metrics: of histograms the sum of what was observed.
 func sums(g Gomega) map[string]float64 {
 	families, err := metrics.Registry.Gather()
@@ -218,7 +251,6 @@ func TestMetricsLint(t *testing.T) {
 
 // inventory has every metric of Pawl once.
 func inventory(g Gomega) prometheus.Gatherer {
-	gateResults.WithLabelValues("primary", "Open")
 	registry := prometheus.NewPedanticRegistry()
 	g.Expect(registry.Register(&fleet{cache: cached{written("db", stuck())}, leading: elected(), log: logr.Discard()})).To(Succeed())
 	pawl := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {

@@ -87,6 +87,15 @@ func (p *Program) Err() error {
 	return nil
 }
 
+// Names are those of the gates.
+func (p *Program) Names() []string {
+	names := make([]string, len(p.gates))
+	for i := range p.gates {
+		names[i] = p.gates[i].name
+	}
+	return names
+}
+
 // AsksOwner reports whether a gate looks at the owner.
 func (p *Program) AsksOwner() bool { return p.use(owner) }
 
