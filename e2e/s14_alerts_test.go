@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	appsv1 "k8s.io/api/apps/v1"
 	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
 )
 
@@ -25,6 +26,9 @@ func TestS14Blocked(t *testing.T) {
 		s.setImage("2")
 		s.waitFor("a good rollout", rolloutDone(2))
 		s.setImage("bad")
+		w.waitForAnswer("rate(pawl_step_duration_seconds_count[1m]) > 0")
+		shown := map[string]int{}
+		w.asks(shown)
 		s.waitFor("Blocked", state("Blocked", pullReasons, podName(2)))
 		w.waitForAlert("RolloutBlocked", "pending")
 		w.waitForAlert("RolloutBlocked", "firing")
@@ -36,13 +40,18 @@ func TestS14Blocked(t *testing.T) {
 		s.Expect(page.Annotations).To(HaveKeyWithValue("runbook_url", HaveSuffix("/docs/runbooks/"+page.Labels["reason"]+".md")))
 		s.Expect(page.Annotations).To(HaveKeyWithValue("summary", ContainSubstring(page.Labels["reason"]+" ("+podName(2)+")")))
 
-		shown, blocked := w.asked(), time.Now()
+		w.asks(shown)
+		blocked := time.Now()
 
 		s.follows(page.Labels["reason"])
 		s.waitFor("the rollback", done("RolledBack"))
 		w.waitForPage("RolloutBlocked", "resolved")
-		for query, points := range w.asked() {
-			s.Expect(max(points, shown[query])).To(BeNumerically(">", 0), "no data for a query of the dashboard or of docs/observability.md: %s", query)
+		w.asks(shown)
+		for query, points := range shown {
+			s.Expect(points).To(BeNumerically(">", 0), "no data for a query of the dashboard or of docs/observability.md: %s", query)
+		}
+		for _, counted := range s.countedInS14() {
+			w.waitForAnswer(counted + " > 0")
 		}
 		if file := os.Getenv("PICTURE"); file != "" {
 			time.Sleep(15 * time.Second) // the end is in the picture too
@@ -52,6 +61,28 @@ func TestS14Blocked(t *testing.T) {
 }
 
 // A rollout that a person paused is no alarm, however long: kubernetes-mixin is muted, and nobody is paged.
+// countedInS14 is what has happened by the end of TestS14Blocked: series that are there from the start are no proof that
+// anything is counted.
+func (s *story) countedInS14() []string {
+	counted := []string{
+		`pawl_step_duration_seconds_sum`,
+		`pawl_rollout_duration_seconds_sum{outcome="Completed"}`,
+		`pawl_rollout_duration_seconds_sum{outcome="RolledBack"}`,
+		`pawl_blocked_seconds_total`,
+		`pawl_transitions_total{type="RolloutStarted"}`,
+		`pawl_transitions_total{type="Blocked"}`,
+		`pawl_transitions_total{type="StepCompleted"}`,
+		`pawl_gate_results_total{gate="running", result="Open"}`,
+		`pawl_write_duration_seconds_sum{write="record", result="ok"}`,
+		`pawl_write_duration_seconds_sum{write="act", result="ok"}`,
+		`pawl_write_duration_seconds_sum{write="seal", result="ok"}`,
+	}
+	if s.policy == appsv1.OrderedReadyPodManagement { // else Kubernetes may replace the broken pod by itself
+		counted = append(counted, `pawl_pods_replaced_total`, `pawl_gate_results_total{gate="running", result="Bypassed"}`)
+	}
+	return counted
+}
+
 func TestS14Paused(t *testing.T) {
 	tell(t, "s14-paused", func(s *story) {
 		w := s.monitored()
