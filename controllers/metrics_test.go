@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -276,10 +277,20 @@ func metricTable(g Gomega) string {
 	return b.String()
 }
 
-// The metrics that docs/observability.md lists are those that there are.
+// The metrics that docs/observability.md lists are those that there are, and each is in one of its queries. That the
+// queries return data the stories S14 show.
 func TestMetricsAreListed(t *testing.T) {
 	g := NewWithT(t)
 	upToDate(g, "../docs/observability.md", map[string]string{"metrics": metricTable(g)})
+	page, err := os.ReadFile("../docs/observability.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	_, queries, _ := strings.Cut(string(page), "```promql\n")
+	queries, _, _ = strings.Cut(queries, "```")
+	families, err := inventory(g).Gather()
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, f := range families {
+		g.Expect(queries).To(MatchRegexp(`\b%s(_bucket|_count|_sum)?\b`, f.GetName()), "an example query for it is missing")
+	}
 }
 
 // BenchmarkScrape is one scrape of 10,000 StatefulSets, each in the middle of a rollout.
