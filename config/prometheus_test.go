@@ -3,6 +3,7 @@ package config
 import (
 	"flag"
 	"os"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -12,6 +13,35 @@ import (
 //go:generate go test . -run TestPrometheusRule -docs
 
 var writeDocs = flag.Bool("docs", false, "write the generated manifests")
+
+// TestAlertsAreExplained holds each alert against the page that it sends people to.
+func TestAlertsAreExplained(t *testing.T) {
+	g := NewWithT(t)
+	text, err := os.ReadFile("prometheus/rules.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	var rules struct {
+		Groups []struct {
+			Rules []struct {
+				Alert       string
+				Annotations map[string]string
+			}
+		}
+	}
+	g.Expect(yaml.Unmarshal(text, &rules)).To(Succeed())
+	seen := 0
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			seen++
+			g.Expect(rule.Annotations).To(And(HaveKey("summary"), HaveKey("description")), "%s", rule.Alert)
+			page, ours := strings.CutPrefix(rule.Annotations["runbook_url"], "https://pawl.dev/pawl/")
+			g.Expect(ours).To(BeTrue(), "the runbook_url of %s", rule.Alert)
+			// Each reason has a page: statemachine/runbooks_test.go makes them.
+			page = strings.ReplaceAll(page, "{{ $labels.reason }}", "NotReady")
+			g.Expect("../"+page).To(BeAnExistingFile(), "the runbook_url of %s", rule.Alert)
+		}
+	}
+	g.Expect(seen).To(BeNumerically(">", 8), "they were read")
+}
 
 // TestPrometheusRule holds the PrometheusRule of the operator against the rule file that it is made of.
 func TestPrometheusRule(t *testing.T) {

@@ -316,6 +316,20 @@ func (w *monitoring) scrape(token string) int {
 	return response.StatusCode
 }
 
+// metricsAt are those of a manager that shows them to everybody.
+func metricsAt(address string) (string, error) {
+	response, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		return "", fmt.Errorf("ask for the metrics: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", fmt.Errorf("read the metrics: %w", err)
+	}
+	return string(text), nil
+}
+
 // waitForAnswer waits until Prometheus has data for an expression.
 func (w *monitoring) waitForAnswer(expression string) {
 	w.t.Helper()

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
+	"pawl.dev/pawl/statemachine"
 )
 
 // Each runbook is followed from Blocked to Done: what it says to look at is there, and what it says to do is enough.
@@ -35,6 +37,7 @@ func TestS14Runbooks(t *testing.T) {
 			}
 			tell(t, "s14-runbook-"+strings.ToLower(c.reason), func(s *story) {
 				s.deadline = "30s"
+				s.metrics, s.open = freeAddress(s), true
 				s.runAs(pawlAccount)
 				if c.create == nil {
 					s.create("1")
@@ -43,6 +46,7 @@ func TestS14Runbooks(t *testing.T) {
 				}
 				beside := c.cause(s)
 				s.troubled(c.reason)
+				s.exports(c.reason)
 				s.looks(c.page())
 				if beside.before != nil {
 					beside.before()
@@ -205,6 +209,15 @@ func (s *story) troubled(reason string) {
 		}
 		return stalled.Reason
 	}, 3*patience, tick).Should(Equal(reason), "waiting for the trouble")
+}
+
+// exports waits for the series that the alerts on this reason ask for: Blocked, and of its class. What Pawl says of a log
+// that is damaged, and of a mode that means nothing, counts as soft.
+func (s *story) exports(reason string) {
+	s.t.Helper()
+	want := fmt.Sprintf(`(?m)^pawl_rollout_state_info\{class=%q,namespace=%q,pod="[^"]*",reason=%q,state="Blocked",statefulset=%q\} 1$`,
+		cmp.Or(statemachine.Reason(reason).Class(), "soft"), s.namespace, reason, name)
+	s.Eventually(func() (string, error) { return metricsAt(s.metrics) }, patience, tick).Should(MatchRegexp(want), "waiting for its series")
 }
 
 // runbook is the commands of one section of a runbook; of what stands before the first one if it has no name.
