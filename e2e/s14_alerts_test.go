@@ -3,13 +3,14 @@ package e2e
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
-
 	appsv1 "k8s.io/api/apps/v1"
+
 	pawlv1alpha1 "pawl.dev/pawl/api/v1alpha1"
 )
 
@@ -25,10 +26,10 @@ func TestS14Blocked(t *testing.T) {
 		s.create("1", s.governed)
 		s.setImage("2")
 		s.waitFor("a good rollout", rolloutDone(2))
-		s.setImage("bad")
 		w.waitForAnswer("rate(pawl_step_duration_seconds_count[1m]) > 0")
 		shown := map[string]int{}
 		w.asks(shown)
+		s.setImage("bad")
 		s.waitFor("Blocked", state("Blocked", pullReasons, podName(2)))
 		w.waitForAlert("RolloutBlocked", "pending")
 		w.waitForAlert("RolloutBlocked", "firing")
@@ -60,7 +61,6 @@ func TestS14Blocked(t *testing.T) {
 	})
 }
 
-// A rollout that a person paused is no alarm, however long: kubernetes-mixin is muted, and nobody is paged.
 // countedInS14 is what has happened by the end of TestS14Blocked: series that are there from the start are no proof that
 // anything is counted.
 func (s *story) countedInS14() []string {
@@ -83,6 +83,7 @@ func (s *story) countedInS14() []string {
 	return counted
 }
 
+// A rollout that a person paused is no alarm, however long: kubernetes-mixin is muted, and nobody is paged.
 func TestS14Paused(t *testing.T) {
 	tell(t, "s14-paused", func(s *story) {
 		w := s.monitored()
@@ -135,6 +136,21 @@ func TestS14Rules(t *testing.T) {
 		out, err := attempt(t.Context(), "", "../bin/promtool", args...)
 		g.Expect(err).NotTo(HaveOccurred(), "it says:\n%s", out)
 	}
+}
+
+// What docs/observability.md has for the configuration of Prometheus is what this Prometheus reads.
+func TestS14ScrapeConfiguration(t *testing.T) {
+	t.Parallel()
+	g := NewWithT(t)
+	text, err := os.ReadFile("../docs/observability.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	_, rest, found := strings.Cut(string(text), "```yaml\nscrape_configs:")
+	g.Expect(found).To(BeTrue())
+	block, _, _ := strings.Cut(rest, "```")
+	file := filepath.Join(t.TempDir(), "prometheus.yaml")
+	g.Expect(os.WriteFile(file, []byte("scrape_configs:"+block), 0o600)).To(Succeed())
+	out, err := attempt(t.Context(), "", "../bin/promtool", "check", "config", "--syntax-only", file)
+	g.Expect(err).NotTo(HaveOccurred(), "it says:\n%s", out)
 }
 
 // alert as Prometheus and Alertmanager tell of it.
