@@ -77,11 +77,26 @@ func TestS17Approval(t *testing.T) {
 			}
 		}
 
-		// A way back never waits for anybody.
+		// A way back never waits for anybody, be its pods dead
 		s.setImage("bad")
 		s.waitFor("Blocked", state("Blocked", pullReasons, "db-2"))
 		s.setImage("2")
 		s.waitFor("the rollback", done("RolledBack"))
+		// or well: two go back, and the second does not wait for the first to be baked either.
+		s.changePolicy(func(p *pawlv1alpha1.RolloutPolicySpec) { p.CanaryPods = new(int32(2)) })
+		s.setImage("3")
+		s.waits("AwaitingApproval", 1, "2 of 3 pods run")
+		s.changePolicy(func(p *pawlv1alpha1.RolloutPolicySpec) { p.BakeSeconds = new(int32(3600)) })
+		s.approve(s.good) // and no longer what it goes back to
+		s.setImage("2")
+		s.waitFor("the rollback", done("RolledBack"))
+
+		// The page has the commands of a person who approves.
+		s.changePolicy(func(p *pawlv1alpha1.RolloutPolicySpec) { p.BakeSeconds = nil })
+		s.setImage("3")
+		s.waits("AwaitingApproval", 1, "2 of 3 pods run")
+		s.runs(commands(s, "policy.md", "The fields"))
+		s.waitFor("the rollout to complete", done("Completed"))
 	})
 }
 
