@@ -71,7 +71,7 @@ func TestS1ReadsFromCaches(t *testing.T) {
 func (s *story) looksOften(when string) {
 	const reconciles, often = "controller_runtime_reconcile_total", 20
 	looks := func() float64 {
-		values, err := metricsAt(s.metrics, reconciles)
+		values, err := sumsAt(s.metrics, reconciles)
 		s.Expect(err).NotTo(HaveOccurred())
 		return values[reconciles]
 	}

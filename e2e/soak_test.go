@@ -2,9 +2,7 @@ package e2e
 
 import (
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -255,26 +253,21 @@ func (s *story) pass(d time.Duration) {
 }
 
 func sizeAt(address string) (size, error) {
-	values, err := metricsAt(address, "go_goroutines", "go_memstats_heap_inuse_bytes")
+	values, err := sumsAt(address, "go_goroutines", "go_memstats_heap_inuse_bytes")
 	if err != nil {
 		return size{}, err
 	}
 	return size{goroutines: values["go_goroutines"], heap: values["go_memstats_heap_inuse_bytes"]}, nil
 }
 
-// metricsAt reads metrics that are for everybody: of each, the sum of its series.
-func metricsAt(address string, names ...string) (map[string]float64, error) {
-	response, err := http.Get("http://" + address + "/metrics") //nolint:noctx // it is here
+// sumsAt are metrics that a manager shows to everybody: of each, the sum of its series.
+func sumsAt(address string, names ...string) (map[string]float64, error) {
+	text, err := metricsAt(address)
 	if err != nil {
-		return nil, fmt.Errorf("read the metrics: %w", err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read the metrics: %w", err)
+		return nil, err
 	}
 	values := map[string]float64{}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		series, number, _ := strings.Cut(strings.TrimSpace(line), " ")
 		metric, _, _ := strings.Cut(series, "{")
 		if !slices.Contains(names, metric) {
