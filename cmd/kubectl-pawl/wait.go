@@ -53,6 +53,9 @@ func newWait(p *plugin) *cobra.Command {
 		Example: "  kubectl set image statefulset/db mysqld=mysql:8.4.9 && kubectl pawl wait db --timeout 1h",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(w.output, "text"); err != nil {
+				return err
+			}
 			err := w.run(cmd.Context(), args[0])
 			return cmp.Or(w.print(), err)
 		},
@@ -66,9 +69,6 @@ func newWait(p *plugin) *cobra.Command {
 const every = time.Second
 
 func (w *waitCommand) run(ctx context.Context, name string) error {
-	if err := checkOutput(w.output, "text"); err != nil {
-		return err
-	}
 	if w.timeout < 0 {
 		return fmt.Errorf("--timeout=%s: must not be negative", w.timeout)
 	}
