@@ -66,9 +66,6 @@ func (w *monitoring) picture(file string, from, at, to time.Time) {
 	d := &svg{from: from, to: to}
 	height := 0
 	for _, p := range panels(w) {
-		if p.Title == "Gates" { // no policy has any
-			continue
-		}
 		x, y := p.GridPos.X*cell+4, p.GridPos.Y*row+44
 		wide, high := p.GridPos.W*cell-8, p.GridPos.H*row-8
 		height = max(height, y+high)
