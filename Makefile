@@ -101,6 +101,13 @@ test: ## run everything; from a fresh clone most of the time goes into building
 stories: build lab-build prometheus helm ## run the stories on a real control plane; COUNT=n repeats them, RUN=regex picks some, STORIES=half halves their settings
 	cd e2e && go test -vet=off -count=$(COUNT) -run '$(RUN)' -parallel 16 -timeout 80m
 
+FUZZTIME ?= 30s
+.PHONY: fuzz
+fuzz: ## run each fuzz test for half a minute; FUZZTIME=10m for longer. make unit runs their seeds only
+	@grep -rEo '^func Fuzz\w+' --include='*_test.go' . | sed -E 's|/[^/]*:func | |' | while read -r package name; do \
+	  go test -vet=off -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$package" </dev/null; \
+	done
+
 KILLS ?= 1
 .PHONY: kills
 kills: build lab-build ## run stories S1 to S9, the manager of each killed at a write that the lot decides; KILLS=n is another lot
