@@ -16,7 +16,11 @@ import (
 // Chain is the head of the chain after a transition, given the head before it: the SHA-256 of the head before it (64
 // hex digits, nothing for the first transition of all), a line feed, and the canonical bytes of the transition.
 func Chain(previous string, t v1alpha1.Transition) string {
-	sum := sha256.Sum256(slices.Concat([]byte(previous), []byte{'\n'}, Canonical(t)))
+	return chain(previous, Canonical(t))
+}
+
+func chain(previous string, canonical []byte) string {
+	sum := sha256.Sum256(slices.Concat([]byte(previous), []byte{'\n'}, canonical))
 	return hex.EncodeToString(sum[:])
 }
 

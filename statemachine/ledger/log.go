@@ -41,6 +41,10 @@ func (l Log) NeedsFrom() int64 {
 	return l.base.anchor
 }
 
+// maxBytes is how large the transitions in status may become together. A hundred of the largest that the API takes would be
+// more than etcd does: RolloutStarted may hold 32 kB of ordinals.
+const maxBytes = 250_000
+
 // Append adds the events of one decision. The error is ErrMustSeal if there is no room for them, ErrTooManyEvents if
 // there never will be; any other says which event cannot follow. The State of the new Log is the one that Load will
 // find, so it may differ from the one that was decided in what storing takes away: times are cut to microseconds,
@@ -62,8 +66,20 @@ func (l Log) Append(events []statemachine.Event) (Log, error) {
 		entries = append(entries, next)
 		p = next.after
 	}
+	if len(l.entries) > 1 && size(entries) > maxBytes { // Cut leaves one: more room than that cannot be made
+		return l, ErrMustSeal
+	}
 	l.entries = entries
 	return l, nil
+}
+
+// size is how many bytes the transitions are when they are stored.
+func size(entries []entry) int {
+	n := 0
+	for _, e := range entries {
+		n += e.size
+	}
+	return n
 }
 
 // Trim drops what is of earlier rollouts, once it is sealed: status keeps the current or last one.

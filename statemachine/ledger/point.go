@@ -19,6 +19,7 @@ type point struct {
 type entry struct {
 	transition v1alpha1.Transition
 	event      statemachine.Event
+	size       int // of the transition as it is stored, in bytes
 	after      point
 }
 
@@ -65,11 +66,12 @@ func (p point) place(t v1alpha1.Transition) (entry, error) {
 		return entry{}, fmt.Errorf("fold %s: %w", t.Type, err)
 	}
 	t.State, e.State = v1alpha1.State(state.Name), state.Name
-	after := point{sequence: t.Sequence, digest: Chain(p.digest, t), anchor: p.anchor, state: state}
+	text := Canonical(t)
+	after := point{sequence: t.Sequence, digest: chain(p.digest, text), anchor: p.anchor, state: state}
 	if e.Anchor() {
 		after.anchor = t.Sequence
 	}
-	return entry{transition: t, event: e, after: after}, nil
+	return entry{transition: t, event: e, size: len(text), after: after}, nil
 }
 
 // before is the point that a fold begins at if the first transition is t. It is false if something older is needed.

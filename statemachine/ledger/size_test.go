@@ -69,3 +69,62 @@ func TestObjectsStaySmall(t *testing.T) {
 	s.Expect(started.Ordinals).To(HaveLen(5499), "the field takes 16384 characters")
 	t.Logf("%d transitions are in %d records and status, the largest of %d kB", l.Sequence(), len(s.records), largest/1000)
 }
+
+// While no record can be created nothing leaves status. It is full then by its bytes, however few transitions those are: a
+// rollout may start with 32 kB of ordinals, and what people and gates say may be four bytes a character. Once records can be
+// created, all that waited finds room.
+func TestStatusStaysSmallWithoutRecords(t *testing.T) {
+	var scattered []int32
+	for i := range int32(2000) {
+		scattered = append(scattered, 2_000_000_000+2*i)
+	}
+	words := strings.Repeat("🐬", maxMessage)
+	largest := func(s *story, number int64) statemachine.Event {
+		e := s.started(number, "db-b", statemachine.ReasonNewRevision)
+		e.Replicas, e.Start = new(int32(4000)), new(int32(2_000_000_000))
+		e.Ordinals = statemachine.OrdinalsOf(scattered...)
+		e.Prior, e.Message, e.Cause, e.Actor = e.Ordinals, words, words, words
+		return e
+	}
+	wordy := func(s *story, _ int64) statemachine.Event {
+		e := s.event(statemachine.Held)
+		e.Reason, e.Message, e.Actor = statemachine.ReasonGateClosed, words, words
+		for i := range 10 {
+			e.Gates = append(e.Gates, statemachine.GateResult{Name: strings.Repeat("g", maxGateName-1) + string(rune('0'+i)), Result: statemachine.GateClosed, Message: words})
+		}
+		return e
+	}
+	for name, next := range map[string]func(*story, int64) statemachine.Event{"rollouts that start": largest, "gates that are closed": wordy} {
+		t.Run(name, func(t *testing.T) {
+			s := newStory(t)
+			l := s.record(s.adopted(), s.started(1, "db-b", statemachine.ReasonNewRevision))
+			var refused statemachine.Event
+			for number := int64(2); ; number++ {
+				refused = next(s, number)
+				longer, err := l.Append([]statemachine.Event{refused})
+				if errors.Is(err, ErrMustSeal) {
+					break
+				}
+				s.Expect(err).NotTo(HaveOccurred())
+				l = longer
+			}
+			s.status = l.Status()
+			text, err := json.Marshal(s.status)
+			s.Expect(err).NotTo(HaveOccurred())
+			s.Expect(len(text)).To(And(BeNumerically(">", 200_000), BeNumerically("<", 300_000)))
+			s.Expect(len(s.status.Transitions)).To(BeNumerically("<", v1alpha1.MaxTransitions))
+			t.Logf("%d transitions are %d kB", len(s.status.Transitions), len(text)/1000)
+
+			pages := l.Cut()
+			s.sealed(pages)
+			for _, page := range pages {
+				l, err = l.Sealed(page)
+				s.Expect(err).NotTo(HaveOccurred())
+			}
+			l, err = l.TrimSealed().Append([]statemachine.Event{refused})
+			s.Expect(err).NotTo(HaveOccurred())
+			s.status = l.Status()
+			s.Expect(Verify("db", s.status, s.pages())).To(Succeed())
+		})
+	}
+}
