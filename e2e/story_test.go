@@ -174,7 +174,7 @@ func (s *story) holdsTogether() {
 		}
 		return ledger.Verify(name, rp.Status, pages)
 	}, 10*time.Second, 200*time.Millisecond).Should(Succeed(), "status is the fold of its transitions and records")
-	s.areExplained(s.records())
+	s.areExplained()
 }
 
 func (s *story) judge() *judge { return s.observer.judgement(s.excused) }
