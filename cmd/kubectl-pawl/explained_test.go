@@ -72,8 +72,8 @@ func TestHowLongItTook(t *testing.T) {
 	n.Expect(out).NotTo(ContainSubstring("the step took"))
 }
 
-// recordsOf are the RolloutRecords of the log in testdata, and a file that holds nothing else.
-func recordsOf(t *testing.T) ([]v1alpha1.RolloutRecord, string) {
+// recordsOf are the RolloutRecords of a log in testdata, and a file that holds nothing else.
+func recordsOf(t *testing.T, log string) ([]v1alpha1.RolloutRecord, string) {
 	g := NewWithT(t)
 	out, errs, code := said(t, "history", "db", "-o", "json", "-f", log)
 	g.Expect(code).To(BeZero(), errs)
@@ -97,8 +97,15 @@ func recordsOf(t *testing.T) ([]v1alpha1.RolloutRecord, string) {
 // pod, and below it the words, the person, the cause, the revisions and the partition; wide, also the uids and the
 // generation.
 func TestExplainedFromRecordsAlone(t *testing.T) {
+	for log, gates := range map[string]int{log: 0, gatesLog: 14} {
+		t.Run(log, func(t *testing.T) { explainedFromRecords(t, log, gates) })
+	}
+}
+
+func explainedFromRecords(t *testing.T, log string, gates int) {
+	t.Helper()
 	g := NewWithT(t)
-	records, file := recordsOf(t)
+	records, file := recordsOf(t, log)
 	out, _, code := said(t, "verify", "-f", file)
 	g.Expect(code).To(BeZero())
 	g.Expect(out).To(ContainSubstring("whole: transitions 1 to 21 in 5 records; head "))
@@ -123,10 +130,11 @@ func TestExplainedFromRecordsAlone(t *testing.T) {
 			told[at] += strings.TrimSpace(line) + " "
 		}
 	}
-	n := 0
+	n, answers := 0, 0
 	for _, r := range records {
 		for _, tr := range r.Page.Transitions {
 			n++
+			answers += len(tr.Gates)
 			explains(g, told[tr.Sequence], tr)
 		}
 		if r.Page.Rollout != nil {
@@ -136,6 +144,7 @@ func TestExplainedFromRecordsAlone(t *testing.T) {
 	}
 	g.Expect(told).To(HaveLen(n), "and no other line")
 	g.Expect(n).To(Equal(21))
+	g.Expect(answers).To(Equal(gates), "of gates")
 }
 
 // explains: all that the transition holds is in its line or below it.
@@ -168,7 +177,7 @@ func explains(g *WithT, told string, t v1alpha1.Transition) {
 		g.Expect(to == from).To(Equal(!strings.Contains(below, "partition from")), what)
 	}
 	for _, gate := range t.Gates {
-		g.Expect(below).To(ContainSubstring("gate %s %s: %s", gate.Name, gate.Result, gate.Message), what)
+		g.Expect(below).To(ContainSubstring(strings.TrimSuffix(fmt.Sprintf("gate %s %s: %s", gate.Name, gate.Result, gate.Message), ": ")), what)
 	}
 	g.Expect(below).To(MatchRegexp(`digest [0-9a-f]{64} +$`), what)
 }

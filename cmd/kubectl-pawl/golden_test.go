@@ -30,8 +30,12 @@ func said(t *testing.T, args ...string) (out, err string, code int) {
 }
 
 // The log in testdata was written by a manager on the lab: a good image, a bad one, its revert, and one in the middle. It
-// is never written anew: logs of older versions have to be verified for ever.
-const log = "testdata/db.yaml"
+// is never written anew: logs of older versions have to be verified for ever. So was the one with gates: a bad image, its
+// revert past a gate that is bypassed, and an update that a gate stops and alice forces.
+const (
+	log      = "testdata/db.yaml"
+	gatesLog = "testdata/gates-log.yaml"
+)
 
 func TestGolden(t *testing.T) {
 	for name, args := range map[string][]string{
@@ -41,10 +45,16 @@ func TestGolden(t *testing.T) {
 		"verify":   {"verify"},
 		"verdicts": {"verify", "-o", "table"},
 		"unsealed": {"history", "db", "-o", "wide"},
+		"repaired": {"history", "db", "--rollout", "3"},
+		"forced":   {"history", "db", "--rollout", "4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			out, errs, code := said(t, append(args, "-f", log)...)
+			from := log
+			if name == "repaired" || name == "forced" {
+				from = gatesLog
+			}
+			out, errs, code := said(t, append(args, "-f", from)...)
 			g.Expect(code).To(BeZero(), errs)
 			g.Expect(errs).To(BeEmpty())
 			file := filepath.Join("testdata", name+".golden")
