@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"testing"
@@ -10,9 +11,11 @@ import (
 	"pgregory.net/rapid"
 
 	"pawl.dev/pawl/api/v1alpha1"
+	"pawl.dev/pawl/statemachine"
 )
 
-// A log of which one thing was changed does not verify, whatever it was.
+// A log of which one thing was changed does not verify, whatever it was, and the fault is located: in the page that was
+// changed, or in status.
 func TestEveryFaultIsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := cluster{records: map[string]v1alpha1.Page{}}
@@ -31,20 +34,42 @@ func TestEveryFaultIsFound(t *testing.T) {
 			t.Fatalf("before: %v", err)
 		}
 		what := rapid.SampledFrom(faults).Draw(t, "fault")
-		if !damage(t, what, &c.status, &pages) {
+		n := rapid.IntRange(0, len(pages)-2).Draw(t, "page")
+		from, to := first(pages[n]), last(pages[n])
+		switch what {
+		case "summary":
+			n = rapid.IntRange(0, len(pages)-1).Draw(t, "summary of")
+			from, to = first(pages[n]), last(pages[n])
+		case "log", "status":
+			from, to = c.status.Sequence-int64(len(c.status.Transitions))+1, c.status.Sequence
+		}
+		if !damage(t, what, &c.status, &pages, n) {
 			return
 		}
-		if err := Verify("db", c.status, pages); err == nil {
+		to = max(to, map[bool]int64{true: c.status.Sequence}[what == "status"]) // as it says itself now
+		err := Verify("db", c.status, pages)
+		if err == nil {
 			t.Fatalf("%s was not found", what)
-		} else if err.Error() == "" {
-			t.Fatalf("%s has no message", what)
+		}
+		if at := located(err); at < from || at > to {
+			t.Fatalf("%s of transitions %d to %d was found at %d: %v", what, from, to, at, err)
 		}
 	})
 }
 
-// damage changes one thing; false if there is nothing to change.
-func damage(t *rapid.T, what string, status *v1alpha1.RolloutProgressStatus, pages *[]v1alpha1.Page) bool {
-	n := rapid.IntRange(0, len(*pages)-2).Draw(t, "page")
+// located is the transition at which an error says that the fault is; 0 if it does not.
+func located(err error) int64 {
+	if damaged, is := errors.AsType[*DamagedError](err); is {
+		return damaged.Sequence
+	}
+	if missing, is := errors.AsType[*MissingError](err); is {
+		return missing.Sequence
+	}
+	return 0
+}
+
+// damage changes one thing, in the n-th page or in status; false if there is nothing to change.
+func damage(t *rapid.T, what string, status *v1alpha1.RolloutProgressStatus, pages *[]v1alpha1.Page, n int) bool {
 	page := &(*pages)[n]
 	i := rapid.IntRange(0, len(page.Transitions)-1).Draw(t, "transition")
 	switch what {
@@ -64,7 +89,7 @@ func damage(t *rapid.T, what string, status *v1alpha1.RolloutProgressStatus, pag
 		}
 		*pages = slices.Delete(*pages, n, n+1)
 	case "summary":
-		return summary(t, *pages, rapid.IntRange(0, len(*pages)-1).Draw(t, "summary of"), max(status.Sequence, last((*pages)[len(*pages)-1])))
+		return summary(t, *pages, n, max(status.Sequence, last((*pages)[len(*pages)-1])))
 	case "log":
 		if len(status.Transitions) == 0 {
 			return false
@@ -76,7 +101,7 @@ func damage(t *rapid.T, what string, status *v1alpha1.RolloutProgressStatus, pag
 		if name := v.Type().Field(f).Name; name == "Conditions" || name == "ObservedGeneration" || name == "Transitions" {
 			return false
 		}
-		return changeField(v.Field(f))
+		return changeField(t, v.Field(f))
 	}
 	return true
 }
@@ -86,29 +111,30 @@ func damage(t *rapid.T, what string, status *v1alpha1.RolloutProgressStatus, pag
 func summary(t *rapid.T, pages []v1alpha1.Page, n int, end int64) bool {
 	page := &pages[n]
 	if page.Rollout == nil {
-		return changeField(reflect.ValueOf(&page.StatefulSetUID).Elem())
+		return changeField(t, reflect.ValueOf(&page.StatefulSetUID).Elem())
 	}
 	fields := []string{"Number", "Reason", "FromRevision", "ToRevision", "StartedBy", "Cause", "Steps"}
-	open := page.Transitions[len(page.Transitions)-1].State != v1alpha1.StateDone
+	ends := Newest(*page).Type
+	open := ends != string(statemachine.RolloutCompleted) && ends != string(statemachine.Abandoned)
 	lost := last(*page) == end || n+1 < len(pages) && pages[n+1].Transitions[0].Type == "Adopted"
 	if !open || !lost {
 		fields = append(fields, "Outcome", "FinishedAt", "BlockedSeconds", "DurationSeconds")
 	}
 	if f := rapid.SampledFrom(fields).Draw(t, "field"); f != "DurationSeconds" {
-		return changeField(reflect.ValueOf(page.Rollout).Elem().FieldByName(f))
+		return changeField(t, reflect.ValueOf(page.Rollout).Elem().FieldByName(f))
 	}
-	return changeField(reflect.ValueOf(&page.DurationSeconds).Elem())
+	return changeField(t, reflect.ValueOf(&page.DurationSeconds).Elem())
 }
 
 // change gives one scalar field of a transition another value.
 func change(t *rapid.T, v reflect.Value) bool {
-	return changeField(v.Field(rapid.IntRange(0, v.NumField()-1).Draw(t, "field")))
+	return changeField(t, v.Field(rapid.IntRange(0, v.NumField()-1).Draw(t, "field")))
 }
 
-func changeField(f reflect.Value) bool {
+func changeField(t *rapid.T, f reflect.Value) bool {
 	switch f.Kind() {
 	case reflect.String:
-		f.SetString(f.String() + "x")
+		f.SetString(mistyped(t, f.String()))
 	case reflect.Int64, reflect.Int32:
 		f.SetInt(f.Int() + 1)
 	case reflect.Pointer:
@@ -117,7 +143,7 @@ func changeField(f reflect.Value) bool {
 			return true
 		}
 		if f.Elem().Kind() != reflect.Int32 {
-			return changeField(f.Elem().Field(0))
+			return changeField(t, f.Elem().Field(0))
 		}
 		f.Elem().SetInt(f.Elem().Int() + 1)
 	case reflect.Struct:
@@ -130,4 +156,17 @@ func changeField(f reflect.Value) bool {
 		return false
 	}
 	return true
+}
+
+// mistyped is a text of which one character is another, or that has one where there was none.
+func mistyped(t *rapid.T, text string) string {
+	characters := []rune(text)
+	i := rapid.IntRange(0, len(characters)).Draw(t, "character")
+	if i == len(characters) {
+		return text + "x"
+	}
+	if characters[i]++; characters[i] == '{' {
+		characters[i] = 'a'
+	}
+	return string(characters)
 }
