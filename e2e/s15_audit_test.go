@@ -116,18 +116,20 @@ func TestS15Verify(t *testing.T) {
 	})
 }
 
-// Old records go, oldest first, and what is left is whole. Those of a StatefulSet that is gone go with the last.
+// Old records go, oldest first, and what is left is whole: as the policy of their StatefulSet says. Those of one that is gone
+// go with the last, as the manager's flag says if there is no default policy.
 func TestS15Retention(t *testing.T) {
 	tellWithAdmission(t, "s15-retention", func(s *story) {
 		s.keeps = true
+		s.rolloutPolicy(pawlv1alpha1.RolloutPolicySpec{RetentionDays: 30})
 		s.runAs(pawlAccount)
-		old, ancient := s.pageOf(name, 100*24*time.Hour), s.pageOf("gone", 91*24*time.Hour)
+		old, ancient := s.pageOf(name, 31*24*time.Hour), s.pageOf("gone", 91*24*time.Hour)
 		young := s.pageOf("young", 89*24*time.Hour)
 		for _, page := range []pawlv1alpha1.Page{old, ancient, young} {
 			record := ledger.Record(s.namespace, page)
 			s.Expect(lab.admin.Create(s.t.Context(), &record)).To(Succeed())
 		}
-		s.create("1") // its log goes on from the old record
+		s.create("1", s.governed) // its log goes on from the old record
 		s.setImage("2")
 		s.waitFor("the rollout", rolloutDone(s.progress().Status.Rollout.Number+1))
 		s.parkedNow()
