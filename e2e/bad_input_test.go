@@ -119,6 +119,7 @@ func TestBadInputDamagedLog(t *testing.T) {
 	tell(t, "bad-damaged-log", func(s *story) {
 		s.create("1")
 		s.damage()
+		s.Expect(s.pawl(1, "verify", name)).To(MatchRegexp(`%s/db: FAULT: the log of db is damaged at transition \d+: `, s.namespace), "anyone sees it with one command")
 		s.Eventually(func() string {
 			c := apimeta.FindStatusCondition(s.progress().Status.Conditions, "Stalled")
 			if c == nil || c.Status != metav1.ConditionTrue {
