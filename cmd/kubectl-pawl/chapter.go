@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -93,6 +94,20 @@ func (c *chapter) records(h *history) []string {
 		names = append(names, name)
 	}
 	return names
+}
+
+// held is as much of a history as holds the rollout: its records, and what is in status if some of it is in no record yet.
+func (c *chapter) held(h *history) *history {
+	part := &history{NamespacedName: h.NamespacedName}
+	for _, page := range c.pages {
+		name := ledger.RecordName(h.Name, page.Transitions[0].Sequence)
+		if i := slices.IndexFunc(h.records, func(r v1alpha1.RolloutRecord) bool { return r.Name == name }); i >= 0 {
+			part.records = append(part.records, h.records[i])
+		} else {
+			part.progress = h.progress
+		}
+	}
+	return part
 }
 
 // stamp is how a time is printed.

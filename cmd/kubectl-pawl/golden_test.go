@@ -57,24 +57,53 @@ func TestGolden(t *testing.T) {
 			out, errs, code := said(t, append(args, "-f", from)...)
 			g.Expect(code).To(BeZero(), errs)
 			g.Expect(errs).To(BeEmpty())
-			file := filepath.Join("testdata", name+".golden")
-			if *rewrite {
-				g.Expect(os.WriteFile(file, []byte(out), 0o600)).To(Succeed())
-			}
-			want, err := os.ReadFile(file)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(out).To(Equal(string(want)), "go test ./cmd/kubectl-pawl -rewrite, and look at what changed")
+			golden(g, name, out)
 			if name == "history" || name == "rollout" || name == "verify" {
 				doc, err := os.ReadFile("../../docs/audit.md")
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(string(doc)).To(ContainSubstring(out), "docs/audit.md shows it")
 			}
-			for line := range strings.Lines(out) {
-				if name != "unsealed" && name != "verify" { // -o wide is wide, a digest has 64 digits
-					g.Expect(utf8.RuneCountInString(strings.TrimRight(line, "\n"))).To(BeNumerically("<=", width), line)
-				}
+			if name != "unsealed" && name != "verify" { // -o wide is wide, a digest has 64 digits
+				fits(g, out)
 			}
 		})
+	}
+}
+
+// golden: it is what the file in testdata has.
+func golden(g *WithT, name, out string) {
+	file := filepath.Join("testdata", name+".golden")
+	if *rewrite {
+		g.Expect(os.WriteFile(file, []byte(out), 0o600)).To(Succeed())
+	}
+	want, err := os.ReadFile(file)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).To(Equal(string(want)), "go test ./cmd/kubectl-pawl -rewrite, and look at what changed")
+}
+
+// fits: no line is wider than a terminal.
+func fits(g *WithT, out string) {
+	for line := range strings.Lines(out) {
+		g.Expect(utf8.RuneCountInString(strings.TrimRight(line, "\n"))).To(BeNumerically("<=", width), line)
+	}
+}
+
+// A rollout as objects is what holds it, and no more: it can be verified and told without the rest.
+func TestOneRolloutAsObjects(t *testing.T) {
+	for rollout, kind := range map[string]string{"3": "RolloutRecord", "5": "RolloutProgress"} {
+		g := NewWithT(t)
+		part, errs, code := said(t, "history", "db", "--rollout", rollout, "-o", "yaml", "-f", log)
+		g.Expect(code).To(BeZero(), errs)
+		g.Expect(part).To(And(ContainSubstring("- apiVersion: pawl.dev/v1alpha1\n  kind: "+kind+"\n"), WithTransform(func(s string) int {
+			return strings.Count(s, "\n  kind: ")
+		}, Equal(1))))
+		file := fileWith(t, "part.yaml", part)
+		told, errs, code := said(t, "history", "db", "--rollout", rollout, "-f", file)
+		g.Expect(code).To(BeZero(), errs)
+		whole, _, _ := said(t, "history", "db", "--rollout", rollout, "-f", log)
+		g.Expect(told).To(Equal(whole))
+		_, errs, code = said(t, "verify", "-f", file)
+		g.Expect(code).To(BeZero(), errs)
 	}
 }
 
@@ -153,7 +182,6 @@ func TestMistakes(t *testing.T) {
 		`--output="": must be text, table, wide, json or yaml`:                {"wait", "db", "-o", ""},
 		`--rollout=-2: must be the number of a rollout, or -1 for the newest`: {"history", "db", "--rollout", "-2", "-f", log},
 		`--rollout=1: takes the NAME of a StatefulSet`:                        {"history", "--rollout", "1", "-f", log},
-		`--rollout=3 and --output=yaml: one of the two`:                       {"history", "db", "--rollout", "3", "-o", "yaml", "-f", log},
 		`--rollout=77: default/db has the rollouts 1 to`:                      {"history", "db", "--rollout", "77", "-f", log},
 		`NAME "db" and --all-namespaces: one of the two`:                      {"history", "db", "-A"},
 		`nothing is recorded of a StatefulSet "nobody" in any namespace`:      {"history", "nobody", "-f", log},

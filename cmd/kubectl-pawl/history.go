@@ -52,9 +52,6 @@ func (h *historyCommand) run(ctx context.Context, name string) error {
 	if h.rollout != 0 && name == "" {
 		return fmt.Errorf("--rollout=%d: takes the NAME of a StatefulSet", h.rollout)
 	}
-	if h.rollout != 0 && (h.output == "json" || h.output == "yaml") {
-		return fmt.Errorf("--rollout=%d and --output=%s: one of the two; the latter prints all objects as they are", h.rollout, h.output)
-	}
 	in, err := h.scope(name)
 	if err != nil {
 		return err
@@ -63,20 +60,20 @@ func (h *historyCommand) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if h.output == "json" || h.output == "yaml" {
-		return h.objects(logs)
-	}
-	if len(logs) == 0 {
-		fmt.Fprintf(h.ErrOut, "Nothing is recorded of %s.\n", in)
-		return nil
-	}
 	if h.rollout != 0 && len(logs) > 1 {
 		return fmt.Errorf("--rollout=%d: there is a %s and a %s: choose one with --namespace", h.rollout, logs[0], logs[1])
 	}
-	if h.rollout != 0 {
-		return h.one(logs[0])
+	switch asObjects := h.output == "json" || h.output == "yaml"; {
+	case len(logs) == 0 && !asObjects:
+		fmt.Fprintf(h.ErrOut, "Nothing is recorded of %s.\n", in)
+		return nil
+	case h.rollout != 0 && len(logs) > 0:
+		return h.one(logs[0], asObjects)
+	case asObjects:
+		return h.objects(logs)
+	default:
+		return h.table(logs, name == "")
 	}
-	return h.table(logs, name == "")
 }
 
 // chaptersOf reads on when the status is damaged, and says so.

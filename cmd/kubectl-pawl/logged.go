@@ -46,7 +46,15 @@ func (h loggedHead) anew() bool {
 // loggedLog is what the manager logged of one StatefulSet.
 type loggedLog struct {
 	heads []loggedHead // that its history has to contain
-	lost  []string     // what was logged, and is no longer part of the history by what was logged later
+	lost  []verdict    // what was logged, and is no longer part of the history by what was logged later
+}
+
+// lostBefore says which transitions were lost when the log began anew.
+func lostBefore(h loggedHead, first, newest int64) verdict {
+	return verdict{
+		Namespace: h.Namespace, StatefulSet: h.Name, Verdict: lost, First: first, Newest: newest,
+		Message: fmt.Sprintf("transitions %d to %d: the RolloutProgress was deleted, or lost, before they were in a record; the log began anew with %s", first, newest, h),
+	}
 }
 
 // add adds the next head. A log that began anew uses numbers again of what was lost with a RolloutProgress.
@@ -61,8 +69,7 @@ func (l *loggedLog) add(h loggedHead) {
 			return again
 		})
 		if len(lost) > 0 {
-			l.lost = append(l.lost, fmt.Sprintf("transitions %d to %d: the RolloutProgress was deleted, or lost, before they were in a record; the log began anew with %s",
-				slices.MinFunc(lost, bySequence).Sequence, slices.MaxFunc(lost, bySequence).Sequence, h))
+			l.lost = append(l.lost, lostBefore(h, slices.MinFunc(lost, bySequence).Sequence, slices.MaxFunc(lost, bySequence).Sequence))
 		}
 	}
 	l.heads = append(l.heads, h)

@@ -47,6 +47,16 @@ func TestALogThatBeganAnew(t *testing.T) {
 	check(newestFirst)
 }
 
+// What is whole, what was lost, and what is gone altogether are told in a line of columns each.
+func TestWhatIsNotHereInColumns(t *testing.T) {
+	n := restartedLog(t)
+	gone := strings.ReplaceAll(n.lines[0], `"statefulset":"db"`, `"statefulset":"cache"`)
+	out, errs, code := said(t, "verify", "-o", "table", "-f", n.file(), "--log", n.log(append(n.lines, gone)))
+	n.Expect(code).To(Equal(exitGone), errs)
+	golden(n.WithT, "lost", out)
+	fits(n.WithT, out)
+}
+
 // A log that began anew excuses nothing that was logged since.
 func TestWhatFollowsANewBeginningIsCompared(t *testing.T) {
 	n := restartedLog(t)

@@ -18,11 +18,15 @@ import (
 // width of what is printed of one rollout: that of a terminal.
 const width = 80
 
-// one prints a rollout: what is known of it as a whole, a picture of its course, and each transition.
-func (h *historyCommand) one(log *history) error {
+// one prints a rollout: what is known of it as a whole, a picture of its course, and each transition; or the objects that
+// hold it.
+func (h *historyCommand) one(log *history, asObjects bool) error {
 	c, err := h.find(log)
 	if err != nil {
 		return err
+	}
+	if asObjects {
+		return h.objects([]*history{c.held(log)})
 	}
 	h.summary(log, c)
 	fmt.Fprintln(h.Out)

@@ -158,15 +158,13 @@ func (v *verifyCommand) print(verdicts []verdict) error {
 func missing(here map[types.NamespacedName]bool, logged map[types.NamespacedName]*loggedLog) []verdict {
 	var found []verdict
 	for _, key := range slices.SortedFunc(maps.Keys(logged), func(a, b types.NamespacedName) int { return cmp.Compare(a.String(), b.String()) }) {
-		l, of := logged[key], verdict{Namespace: key.Namespace, StatefulSet: key.Name}
-		for _, of.Message = range l.lost {
-			of.Verdict = lost
-			found = append(found, of)
-		}
+		l := logged[key]
+		found = append(found, l.lost...)
 		if !here[key] {
-			of.Verdict = gone
-			of.Message = fmt.Sprintf("the manager logged up to %s, and nothing of it is here", slices.MaxFunc(l.heads, bySequence))
-			found = append(found, of)
+			found = append(found, verdict{
+				Namespace: key.Namespace, StatefulSet: key.Name, Verdict: gone,
+				Message: fmt.Sprintf("the manager logged up to %s, and nothing of it is here", slices.MaxFunc(l.heads, bySequence)),
+			})
 		}
 	}
 	return found

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,6 +122,24 @@ func TestWaitPrintsWhatStands(t *testing.T) {
 		g.Expect(out).To(MatchRegexp(`^NAME +STATE +REASON +POD +UPDATED +PARTITION\ndb +%s +%s +\S+ +3/3 +\d\n$`, s.rp.Status.State, s.rp.Status.Reason))
 		g.Expect(errs).NotTo(BeEmpty(), "what happened on the way")
 	}
+}
+
+// How each end reads, as text and in columns.
+func TestWaitGolden(t *testing.T) {
+	g := NewWithT(t)
+	var all strings.Builder
+	for _, see := range []func(*scene){func(*scene) {}, func(s *scene) { s.blocked("NotReady") }, func(s *scene) { stepping(s, time.Second) }} {
+		s := newScene()
+		see(s)
+		for _, output := range []string{"text", "table"} {
+			out, errs, code := s.api().said(t, "wait", "db", "--timeout", "300ms", "-o", output)
+			if output == "table" {
+				fits(g, out) // a sentence is as long as what Pawl says
+			}
+			fmt.Fprintf(&all, "$ kubectl pawl wait db -o %s\n%s%s(exit code %d)\n", output, out, errs, code)
+		}
+	}
+	golden(g, "wait", all.String())
 }
 
 // stepping is a step that was recorded that long ago, and its partition not written.
