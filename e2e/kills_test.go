@@ -207,6 +207,9 @@ func inOutline(t pawlv1alpha1.Transition) []string {
 // byLot has the manager of stories S1 to S9 killed at a failpoint that the lot decides, if KILLS is a number: make kills;
 // and with FAULTS that of every story meet an API that fails: make faults. What the stories ask for they ask for all the same.
 func byLot(title, policy, where string) *proxy {
+	if title == "s1-reads" {
+		return nil // it counts what a manager reads that nobody disturbs
+	}
 	if seed := os.Getenv("FAULTS"); seed != "" {
 		return &proxy{faults: someFaults(seed, title, policy, where)}
 	}

@@ -49,6 +49,9 @@ func overridden(v *view) bool {
 	if v.o.Strategy != rollingUpdate || !untouched || v.o.Partition == v.s.Partition || v.o.Generation <= v.s.PartitionAt || v.unwritten() {
 		return false
 	}
+	if v.gaveWay() && !v.reached(v.s.Overrides[0].Add(changeTime)) {
+		return false // one that writes all the time must not fill the log
+	}
 	e, was := v.leaving(v.o.Partition, Event{Type: PartitionOverridden}), v.s.Partition
 	e.PreviousPartition = &was // as it was recorded: what it was in between nobody saw
 	v.emit(e)
@@ -56,6 +59,11 @@ func overridden(v *view) bool {
 		v.abort(ReasonNotInEffect) // it is started anew: a write to come needs its own event (I6)
 	}
 	return false
+}
+
+// gaveWay reports whether Pawl writes nothing because someone else keeps writing the partition.
+func (v *view) gaveWay() bool {
+	return v.s.Name == Blocked && v.s.Block.Reason == ReasonPartitionContested && contested(v)
 }
 
 // unwrittenPark: a park that was recorded before a crash is written before anything else is decided.
