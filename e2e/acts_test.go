@@ -153,18 +153,21 @@ func doubted(requests []request, keptBack []time.Time) func(pawlv1alpha1.Transit
 	}
 }
 
-// acts are those of the managers of this story by the audit log of the API server. It has no partition before a write: seen
-// are the writes of the partition as the observer saw them, "3>2", and they have to be the same ones.
-func (s *story) acts(g Gomega, seen []string) []act {
+// acts are what the managers of this story did with a StatefulSet by the audit log of the API server. It has no partition before
+// a write: seen are the writes of the partition as the observer saw them, "3>2", and they have to be the same ones.
+func (s *story) acts(g Gomega, of string, seen []string) []act {
 	var done []act
 	for _, r := range s.byManagers() {
+		if r.setName() != of {
+			continue
+		}
 		a, c := act{at: r.At.Time}, r.change()
 		switch {
 		case r.write() == "delete pods":
 			a.what = "delete " + r.preconditions().UID
 		case c.Status.CurrentRevision != "":
 			a.what = "restore " + c.Status.CurrentRevision
-		case c.Spec.UpdateStrategy.RollingUpdate.Partition != nil && r.ObjectRef.Name == name:
+		case c.Spec.UpdateStrategy.RollingUpdate.Partition != nil:
 			to := fmt.Sprintf(">%d", *c.Spec.UpdateStrategy.RollingUpdate.Partition)
 			g.Expect(seen).NotTo(BeEmpty(), "the partition was written, %s, and nobody saw it", to)
 			g.Expect(seen[0]).To(HaveSuffix(to), "the partition as Pawl wrote it by the audit log, and as it was seen")
@@ -179,17 +182,37 @@ func (s *story) acts(g Gomega, seen []string) []act {
 }
 
 // actsAreRecorded: whatever Pawl did by the audit log of the API server, which knows who wrote, is in the log as it was stored,
-// one to one and in order; a pod by its uid, a partition by both values, a restore by the revision.
+// one to one and in order, for every StatefulSet of the story; a pod by its uid, a partition by both values, a restore by the
+// revision.
 func (s *story) actsAreRecorded() {
+	names := s.observer.names()
 	for _, r := range s.byManagers() {
 		s.Expect(r.known()).To(BeTrue(), "Pawl wrote in a form that is matched with nothing: %+v %s", r, r.RequestObject)
+		if r.act() {
+			s.Expect(names).To(ContainElement(r.setName()), "what it did is about no StatefulSet that was seen: %+v", r)
+		}
 	}
-	s.Eventually(func(g Gomega) { // the log is written first, the last write may be still to come
-		done := s.acts(g, s.judge().byPawl)
-		all, err := lab.audit.in(s.namespace, lab.lab.AuditLog)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(discrepancy(promises(s.observer.stored(), doubted(all, s.via.keptBack())), done)).To(BeEmpty())
-	}, 10*time.Second, 200*time.Millisecond).Should(Succeed())
+	for _, of := range names {
+		s.Eventually(func(g Gomega) { // the log is written first, the last write may be still to come
+			done := s.acts(g, of, s.observer.judgementOf(of, s.excused).byPawl)
+			all, err := lab.audit.in(s.namespace, lab.lab.AuditLog)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(discrepancy(promises(s.observer.stored(of), doubted(all, s.via.keptBack())), done)).To(BeEmpty())
+		}, 10*time.Second, 200*time.Millisecond).Should(Succeed(), "StatefulSet %s", of)
+	}
+}
+
+// act reports whether a request changes what Pawl looks after.
+func (r request) act() bool {
+	return r.ObjectRef.Resource == "statefulsets" || r.ObjectRef.Resource == "pods"
+}
+
+// setName is the StatefulSet that a request is about.
+func (r request) setName() string {
+	if r.ObjectRef.Resource == "pods" {
+		return setOf(r.ObjectRef.Name)
+	}
+	return r.ObjectRef.Name
 }
 
 // preconditions of a deletion.

@@ -31,13 +31,15 @@ type judge struct {
 // judgement looks at everything seen so far. A pod that a story itself ended is no fault: excused has its uid. So is
 // what a person forced: excused has the revision. And what another writer of the partition released, whom the story let
 // in: excused has its field manager.
-func (o *observer) judgement(excused map[string]bool) *judge {
+func (o *observer) judgement(excused map[string]bool) *judge { return o.judgementOf(name, excused) }
+
+func (o *observer) judgementOf(name string, excused map[string]bool) *judge {
 	j := &judge{pods: map[int]*corev1.Pod{}, uids: map[int][]string{}, fewest: -1}
 	for _, s := range o.history() {
 		switch {
 		case s.set != nil && s.set.Name == name:
 			j.sawSet(s, excused)
-		case s.pod != nil && strings.HasPrefix(s.pod.Name, name+"-"):
+		case s.pod != nil && setOf(s.pod.Name) == name:
 			j.sawPod(s, excused)
 		}
 	}
@@ -234,6 +236,9 @@ func ordinal(pod string) int {
 	}
 	return n
 }
+
+// setOf is the name of the StatefulSet of a pod.
+func setOf(pod string) string { return pod[:max(strings.LastIndex(pod, "-"), 0)] }
 
 func revision(p *corev1.Pod) string { return p.Labels[appsv1.ControllerRevisionHashLabelKey] }
 

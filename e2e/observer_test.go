@@ -24,9 +24,9 @@ import (
 type observer struct {
 	mu    sync.Mutex
 	seen  []sighting
-	rp    *pawlv1alpha1.RolloutProgress // the newest version of the one that the story is about; nil while there is none
-	log   []pawlv1alpha1.Transition     // of that one and those of its name before it, as they were stored
-	known map[string]bool               // which are in log
+	rp    *pawlv1alpha1.RolloutProgress        // the newest version of the one that the story is about; nil while there is none
+	logs  map[string][]pawlv1alpha1.Transition // of each name, as they were stored
+	known map[string]bool                      // which are in logs
 	err   error
 	stop  context.CancelFunc
 	ended sync.WaitGroup
@@ -43,7 +43,7 @@ type sighting struct {
 // observe starts before the namespace has anything in it, so that nothing is missed.
 func observe(c client.WithWatch, namespace string) (*observer, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	o := &observer{stop: cancel, known: map[string]bool{}}
+	o := &observer{stop: cancel, known: map[string]bool{}, logs: map[string][]pawlv1alpha1.Transition{}}
 	for _, list := range []client.ObjectList{&appsv1.StatefulSetList{}, &corev1.PodList{}, &pawlv1alpha1.RolloutProgressList{}} {
 		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			cancel()
@@ -106,14 +106,14 @@ func (o *observer) note(event watch.Event) string {
 func (o *observer) sawProgress(rp *pawlv1alpha1.RolloutProgress, what watch.EventType) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	for _, t := range rp.Status.Transitions {
+		key := fmt.Sprint(rp.Name, t.Sequence, t.Time.UnixMicro()) // a log that is lost begins again under numbers that were used
+		if !o.known[key] {
+			o.logs[rp.Name], o.known[key] = append(o.logs[rp.Name], t), true
+		}
+	}
 	if rp.Name != name {
 		return
-	}
-	for _, t := range rp.Status.Transitions {
-		key := fmt.Sprint(t.Sequence, t.Time.UnixMicro()) // a log that is lost begins again under numbers that were used
-		if !o.known[key] {
-			o.log, o.known[key] = append(o.log, t), true
-		}
 	}
 	if what == watch.Deleted {
 		rp = nil
@@ -131,11 +131,22 @@ func (o *observer) status() status {
 	return *o.rp.Status.DeepCopy()
 }
 
-// stored is the log as it was stored, also what was deleted since.
-func (o *observer) stored() []pawlv1alpha1.Transition {
+// stored is the log of a StatefulSet as it was stored, also what was deleted since.
+func (o *observer) stored(name string) []pawlv1alpha1.Transition {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.Clone(o.log)
+	return slices.Clone(o.logs[name])
+}
+
+// names are those of all StatefulSets that were seen.
+func (o *observer) names() []string {
+	var all []string
+	for _, s := range o.history() {
+		if s.set != nil && !slices.Contains(all, s.set.Name) {
+			all = append(all, s.set.Name)
+		}
+	}
+	return all
 }
 
 // end stops watching.

@@ -158,10 +158,10 @@ func (s *story) end() {
 func (s *story) holdsTogether() {
 	s.Expect(s.observer.failure()).To(Succeed(), "the observer must have seen everything")
 	s.Expect(s.judge().report()).To(BeEmpty(), "the observer found the rollout unsafe")
+	s.actsAreRecorded()
 	if s.namespaceGone {
 		return
 	}
-	s.actsAreRecorded()
 	s.Eventually(func() error {
 		rp := s.progress()
 		var records pawlv1alpha1.RolloutRecordList
