@@ -48,7 +48,7 @@ func (v *view) waitsUntil(why Reason, i int, f finding) time.Time {
 
 // explainTrouble is explainStall for what no policy asks for.
 func (v *view) explainTrouble(why Reason, i int, f finding, until time.Time) string {
-	next, blocked := " "+reasons[why].next, v.blockedAt(until)
+	next := v.blockedAt(until) + " " + reasons[why].next
 	switch {
 	case why == ReasonPaused:
 		return fit(v.pausedBy(), "", fmt.Sprintf(` Resume: kubectl patch rp %s -n %s --type=merge -p '{"spec":{"paused":false}}'`, v.o.Name, v.o.Namespace))
@@ -60,7 +60,7 @@ func (v *view) explainTrouble(why Reason, i int, f finding, until time.Time) str
 		return whatFits(fmt.Sprintf("No pod is healthy since %s.", v.clock(v.heldSince(why))),
 			advice+": "+v.forceCommand(), advice+" it with spec.force of the RolloutProgress.")
 	case i < 0:
-		return fit(fmt.Sprintf("%s Since %s", reasons[why].means, v.clock(v.heldSince(why))), f.detail, blocked+next)
+		return fit(fmt.Sprintf("%s Since %s", reasons[why].means, v.clock(v.heldSince(why))), f.detail, next)
 	case why == ReasonSupersededPodStuck:
 		remedy := fmt.Sprintf("kubectl delete pod %s -n %s", v.pod(i), v.o.Namespace)
 		return whatFits(fmt.Sprintf("%s is dead at %s since %s and is not next.", v.pod(i), v.o.Pods[i].Revision, v.clock(v.deadSince(i))),
@@ -69,6 +69,12 @@ func (v *view) explainTrouble(why Reason, i int, f finding, until time.Time) str
 	if f.detail == "" {
 		f.detail = v.blindTo(why, i)
 	}
+	return fit(fmt.Sprintf("%s %s since %s", v.pod(i), f.what, v.clock(v.stallStart(why, i, f))), f.detail, v.whatHelps(why, i, f, until))
+}
+
+// whatHelps says until when this pod is waited for, and what to do about it.
+func (v *view) whatHelps(why Reason, i int, f finding, until time.Time) string {
+	next, blocked := " "+reasons[why].next, v.blockedAt(until)
 	switch n := v.nextPod(); {
 	case v.enforce() && !v.o.Paused && !v.s.Step.Open() && i == n && v.aloneUnhealthy(i) && !v.unreadySince(i).IsZero() && until.After(v.o.Now):
 		alone := v.unreadySince(i).Add(flapWindow)
@@ -78,11 +84,7 @@ func (v *view) explainTrouble(why Reason, i int, f finding, until time.Time) str
 	case why == ReasonUnknown && v.healthy(i):
 		next = " Look at the events of the StatefulSet, and at kube-controller-manager."
 	case v.enforce() && why.class().hard() && v.off(i) && (v.replaceable(i) && !v.has(v.s.Replaced, i) || v.s.Origin == OriginCreated):
-		next = " Wait: it is replaced in its turn."
-		if !v.hardStalled(i) {
-			next = fmt.Sprintf(" Wait: it is replaced when its grace is over, at %s.", v.clock(v.stalledSince(i, f).Add(v.o.StallGrace)))
-			blocked = ""
-		}
+		return v.replacedLater(i, f, blocked)
 	case v.enforce() && !v.o.Paused && v.off(i) && v.s.Origin == OriginCreated && v.s.Rollout.Reason != ReasonBringUp:
 		next = " Wait: no pod was ever Ready, so all are released when its deadline is over."
 		if t := v.comesUpUntil(i); t.After(v.o.Now) {
@@ -100,7 +102,15 @@ func (v *view) explainTrouble(why Reason, i int, f finding, until time.Time) str
 	default:
 		next = fmt.Sprintf(" Heal %s; the rollout goes on by itself.", v.pod(i))
 	}
-	return fit(fmt.Sprintf("%s %s since %s", v.pod(i), f.what, v.clock(v.stallStart(why, i, f))), f.detail, blocked+next)
+	return blocked + next
+}
+
+// replacedLater says when a dead pod is replaced that was not next, or that nothing protects.
+func (v *view) replacedLater(i int, f finding, blocked string) string {
+	if v.hardStalled(i) {
+		return blocked + " Wait: it is replaced in its turn."
+	}
+	return fmt.Sprintf(" Wait: it is replaced when its grace is over, at %s.", v.clock(v.stalledSince(i, f).Add(v.o.StallGrace)))
 }
 
 // blockedAt is the sentence that says until when it is waited.
