@@ -204,14 +204,16 @@ func (s *story) sealedThrough() (last int64) {
 	return last
 }
 
-// ended is the newest transition of all rollouts that have ended.
+// ended is the newest transition of all rollouts that have ended. That a StatefulSet is let go between two rollouts is
+// sealed with the next one.
 func ended(log []pawlv1alpha1.Transition) (last int64) {
+	open := false
 	for _, t := range log {
-		switch t.Type {
-		case "RolloutCompleted", "Abandoned":
-			last = t.Sequence
-		case "RolloutStarted", "Adopted":
-			last = t.Sequence - 1
+		switch {
+		case t.Type == "RolloutCompleted", t.Type == "Abandoned" && open:
+			last, open = t.Sequence, false
+		case t.Type == "RolloutStarted", t.Type == "Adopted":
+			last, open = t.Sequence-1, open || t.Type == "RolloutStarted"
 		}
 	}
 	return last

@@ -181,8 +181,17 @@ func creating(p *Pod, c *Container) finding {
 	case "Pulling":
 		return finding{reason: ReasonNotReady, what: "is still pulling an image", detail: p.Told.Message, since: p.Told.Last}
 	default:
-		return finding{reason: ReasonVolumeNotReady, what: "waits for volumes or network" + in(c), detail: p.Told.Message, since: p.Told.First}
+		return finding{reason: ReasonVolumeNotReady, what: "waits for volumes or network" + in(c), detail: volumeFault(p.Told.Message), since: p.Told.First}
 	}
+}
+
+// volumeFault leaves out by which of its operations the kubelet failed (MountVolume.SetUp): which volume and why come after
+// it, and a message is short.
+func volumeFault(message string) string {
+	if operation, rest, found := strings.Cut(message, " failed for volume "); found && !strings.Contains(operation, " ") {
+		return "volume " + rest
+	}
+	return message
 }
 
 func unready(p *Pod, now time.Time) finding {
