@@ -90,6 +90,7 @@ func promises(log []pawlv1alpha1.Transition, doubted func(pawlv1alpha1.Transitio
 					continue
 				}
 			}
+			p.doubtful = p.doubtful || goneBefore(t, log[i+1:])
 		default:
 			continue
 		}
@@ -114,6 +115,11 @@ func saw(t pawlv1alpha1.Transition) int32 {
 // someone set the partition back after Pawl. Only who watched can tell.
 func setBack(t, next pawlv1alpha1.Transition) bool {
 	return saw(next) == *t.PreviousPartition && next.Generation > t.Generation+1
+}
+
+// goneBefore: the StatefulSet was deleted, and no edit was seen after the record. Pawl came to its write or not.
+func goneBefore(t pawlv1alpha1.Transition, then []pawlv1alpha1.Transition) bool {
+	return len(then) > 0 && then[0].Type == "Abandoned" && then[0].Reason == "Deleted" && then[0].Generation == t.Generation
 }
 
 // neverWritten: the next record saw the partition as it was before, or something else after a single edit, which then

@@ -245,6 +245,11 @@ func TestWhatTheLogPromises(t *testing.T) {
 	another.Type, another.Reason = "Adopted", "Recreated"
 	g.Expect(promised(record(3, 2), another)).To(Equal([]string{"partition 3>2"}), "the partition of another StatefulSet proves nothing")
 
+	gone := pawlv1alpha1.Transition{Type: "Abandoned", Reason: "Deleted", Generation: 4}
+	g.Expect(promised(at(4, record(0, parked)), gone)).To(Equal([]string{"partition 0>2147483647?"}), "it was deleted before or after")
+	gone.Generation = 5
+	g.Expect(promised(at(4, record(0, parked)), gone)).To(Equal([]string{"partition 0>2147483647"}), "it was edited before it was deleted")
+
 	replaced := pawlv1alpha1.Transition{Type: "PodReplaced", Pod: "db-2", PodUID: "u2"}
 	restored := pawlv1alpha1.Transition{Type: "RevisionRestored", Revision: "db-1"}
 	g.Expect(promised(replaced, restored)).To(Equal([]string{"delete u2", "restore db-1"}))
