@@ -36,7 +36,9 @@ func TestS1GoodImage(t *testing.T) {
 		st := s.progress().Status
 		s.Expect(st.Progress).To(Equal("3/3"))
 		s.Expect(*st.Rollout.Steps).To(BeEquivalentTo(3))
-		s.expectStepEvents()
+		if s.via == nil { // a manager that is killed after a record may take its Event with it
+			s.expectStepEvents()
+		}
 	})
 }
 
