@@ -126,8 +126,9 @@ faults: build lab-build prometheus helm ## run the stories with an API that fail
 
 SOAK ?= 30m
 .PHONY: soak
-soak: build lab-build ## random rollouts of 50 StatefulSets for half an hour, with faults and kills; SEED=n takes the same lots again
+soak: build lab-build ## random rollouts of 50 StatefulSets for half an hour, with faults and kills, then make kills; SEED=n takes the same lots again
 	cd e2e && SOAK=$(SOAK) go test -vet=off -count=1 -run 'TestSoak$$' -timeout 90m -v
+	@$(MAKE) kills
 
 .PHONY: picture
 picture: build lab-build prometheus ## draw docs/dashboard.svg anew, from what the Prometheus of a story answers

@@ -167,6 +167,9 @@ func (s *story) outline() []string {
 		if t.Type == "Abandoned" && i+1 < len(log) && log[i+1].Reason == "Recreated" {
 			continue // whether a manager looks between the end of the one and the begin of the next is chance
 		}
+		if t.Type == "RolloutStarted" && i > 0 && log[i-1].Reason == "Recreated" {
+			t.Reason = "Recreated" // BringUp if not all pods were adopted yet when the manager looked
+		}
 		lines = append(lines, inOutline(t)...)
 	}
 	lines = slices.Compact(lines) // a restore that was overwritten, or cut short by more than a second, is recorded again
