@@ -359,12 +359,7 @@ func TestS17MocoHealthFlips(t *testing.T) {
 		s.Expect(time.Since(opened)).To(BeNumerically("<", 20*time.Second), "it does not wait for a poll")
 		s.waitFor("the rollout to complete", rolloutDone(3))
 		reads := slices.DeleteFunc(s.asked(), func(read string) bool { return !strings.HasSuffix(read, " mysqlclusters") })
-		steps := 0
-		for _, e := range s.events() {
-			if e.Type == "StepStarted" {
-				steps++
-			}
-		}
+		steps := s.count("StepStarted")
 		s.Expect(reads).To(HaveEach("list mysqlclusters"), "what the gates see is in the cache")
 		s.Expect(len(reads)).To(And(BeNumerically(">=", steps), BeNumerically("<=", 2*steps)),
 			"which is held against the API server before each step, again if its record is refused")

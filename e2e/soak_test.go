@@ -16,9 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // One manager leads many StatefulSets, each of which somebody changes at random: images good and bad, restarts, replicas,
@@ -168,25 +166,14 @@ func (o *one) hurts() {
 	}
 	o.does("never ready", podName(i))
 	o.fate(i, "never")
-	o.Eventually(func() bool { pod := o.present(i); return pod != nil && ready(pod) }, patience, tick).Should(BeFalse(), "waiting for the pod to fall over")
+	o.Eventually(func() bool { pod := o.find(i); return pod != nil && ready(pod) }, patience, tick).Should(BeFalse(), "waiting for the pod to fall over")
 	time.Sleep(time.Second) // until every watch has told it
 	o.kubectl("rollout", "restart", "sts/"+name)
 	o.waits(8)
-	if pod := o.present(i); pod != nil && pod.UID == before.UID {
+	if pod := o.find(i); pod != nil && pod.UID == before.UID {
 		o.does("ready", podName(i))
 		o.fate(i, "ready")
 	}
-}
-
-// present is a pod; nil if it does not exist.
-func (o *one) present(i int) *corev1.Pod {
-	pod := &corev1.Pod{}
-	err := lab.alice.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: podName(i)}, pod)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	o.Expect(err).NotTo(HaveOccurred())
-	return pod
 }
 
 func (o *one) does(what ...string) {
@@ -230,7 +217,7 @@ func (o *one) obeys(st status) {
 	if st.State != "Blocked" || advice == nil {
 		return
 	}
-	pod := o.present(ordinal(advice[1]))
+	pod := o.find(ordinal(advice[1]))
 	if pod == nil {
 		return // someone was faster
 	}

@@ -40,7 +40,7 @@ func (v *view) waitsUntil(why Reason, i int, f finding) time.Time {
 		}
 	}
 	until := start.Add(v.o.ProgressDeadline)
-	if hard := v.stalledSince(i, f).Add(v.o.StallGrace); why.class().hard() && hard.Before(until) {
+	if hard := v.graceEnds(i, f); why.class().hard() && hard.Before(until) {
 		until = hard
 	}
 	return until
@@ -97,7 +97,7 @@ func (v *view) whatHelps(why Reason, i int, f finding, until time.Time) string {
 		}
 		next = fmt.Sprintf(" Heal %s; %s waits for it.", v.pod(i), v.pod(n))
 	case v.enforce() && !v.o.Paused && why.class().hard() && v.anyHealthy():
-		next = fmt.Sprintf(" Wait: it is next, and replaced when its grace is over, at %s.", v.clock(v.stalledSince(i, f).Add(v.o.StallGrace)))
+		next = fmt.Sprintf(" Wait: it is next, and replaced when its grace is over, at %s.", v.clock(v.graceEnds(i, f)))
 		blocked = ""
 	default:
 		next = fmt.Sprintf(" Heal %s; the rollout goes on by itself.", v.pod(i))
@@ -110,8 +110,11 @@ func (v *view) replacedLater(i int, f finding, blocked string) string {
 	if v.hardStalled(i) {
 		return blocked + " Wait: it is replaced in its turn."
 	}
-	return fmt.Sprintf(" Wait: it is replaced when its grace is over, at %s.", v.clock(v.stalledSince(i, f).Add(v.o.StallGrace)))
+	return fmt.Sprintf(" Wait: it is replaced when its grace is over, at %s.", v.clock(v.graceEnds(i, f)))
 }
+
+// graceEnds is when a finding that does not heal by waiting is past its grace.
+func (v *view) graceEnds(i int, f finding) time.Time { return v.stalledSince(i, f).Add(v.o.StallGrace) }
 
 // blockedAt is the sentence that says until when it is waited.
 func (v *view) blockedAt(until time.Time) string {

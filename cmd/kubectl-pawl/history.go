@@ -63,7 +63,7 @@ func (h *historyCommand) run(ctx context.Context, name string) error {
 	if h.rollout != 0 && len(logs) > 1 {
 		return fmt.Errorf("--rollout=%d: there is a %s and a %s: choose one with --namespace", h.rollout, logs[0], logs[1])
 	}
-	switch asObjects := h.output == "json" || h.output == "yaml"; {
+	switch asObjects := structured(h.output); {
 	case len(logs) == 0 && !asObjects:
 		fmt.Fprintf(h.ErrOut, "Nothing is recorded of %s.\n", in)
 		return nil

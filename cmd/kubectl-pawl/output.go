@@ -37,6 +37,9 @@ func checkOutput(output, first string) error {
 	return nil
 }
 
+// structured reports whether a program reads the output.
+func structured(output string) bool { return output == "json" || output == "yaml" }
+
 // newTable has columns of which those after the first few are shown with -o wide only.
 func newTable(few int, columns ...string) *metav1.Table {
 	t := &metav1.Table{}

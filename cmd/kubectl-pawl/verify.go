@@ -127,10 +127,10 @@ func count(verdicts []verdict, what ...string) int {
 }
 
 func (v *verifyCommand) print(verdicts []verdict) error {
-	switch v.output {
-	case "json", "yaml":
+	switch {
+	case structured(v.output):
 		return printStructured(v.Out, v.output, map[string]any{"verdicts": verdicts})
-	case "text":
+	case v.output == "text":
 		for _, d := range verdicts {
 			said := d.Message
 			if d.Verdict == fault || d.Verdict == lost || d.Verdict == gone {

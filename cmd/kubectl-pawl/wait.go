@@ -118,7 +118,7 @@ func (w *waitCommand) print() error {
 	if w.output == "text" || w.progress == nil {
 		return nil
 	}
-	if w.output == "json" || w.output == "yaml" {
+	if structured(w.output) {
 		w.progress.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RolloutProgress")) // which a client drops
 		return printObject(w.Out, w.progress, w.output)
 	}
