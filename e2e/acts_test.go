@@ -90,7 +90,7 @@ func promises(log []pawlv1alpha1.Transition, doubted func(pawlv1alpha1.Transitio
 					continue
 				}
 			}
-			p.doubtful = p.doubtful || goneBefore(t, log[i+1:])
+			p.doubtful = p.doubtful || goneBefore(t, log[i+1:]) || editedTwice(t, log[i+1:]) && doubted(t)
 		default:
 			continue
 		}
@@ -117,6 +117,13 @@ func setBack(t, next pawlv1alpha1.Transition) bool {
 	return saw(next) == *t.PreviousPartition && next.Generation > t.Generation+1
 }
 
+// editedTwice: the next record saw a partition that Pawl did not write, or one that the admission policy writes too, after two
+// edits or more: one of them is Pawl's or none.
+func editedTwice(t pawlv1alpha1.Transition, then []pawlv1alpha1.Transition) bool {
+	n := slices.IndexFunc(then, aboutPartition)
+	return n >= 0 && then[n].Generation > t.Generation+1 && (saw(then[n]) != *t.Partition || *t.Partition == parked)
+}
+
 // goneBefore: the StatefulSet was deleted, and no edit was seen after the record. Pawl came to its write or not.
 func goneBefore(t pawlv1alpha1.Transition, then []pawlv1alpha1.Transition) bool {
 	return len(then) > 0 && then[0].Type == "Abandoned" && then[0].Reason == "Deleted" && then[0].Generation == t.Generation
@@ -137,10 +144,10 @@ func neverWritten(t, next pawlv1alpha1.Transition) bool {
 	return saw(next) != *t.Partition && next.Generation <= t.Generation+1
 }
 
-// doubted: under Parallel the StatefulSet controller may be there first and delete the pod itself, and a status that was
-// written meanwhile refuses the restore. The audit log says so. Or the restore did not get there, because the manager was killed:
-// it is tried within a second, or recorded anew.
-func doubted(requests []request, keptBack []time.Time) func(pawlv1alpha1.Transition) bool {
+// doubted: under Parallel the StatefulSet controller may be there first and delete the pod itself, a status that was
+// written meanwhile refuses the restore, and a person's edit the partition. The audit log says so. Or the restore did not get
+// there, because the manager was killed: it is tried within a second, or recorded anew.
+func doubted(of string, requests []request, keptBack []time.Time) func(pawlv1alpha1.Transition) bool {
 	const meanwhile = 10 * time.Second
 	return func(t pawlv1alpha1.Transition) bool {
 		if t.Type == "RevisionRestored" && slices.ContainsFunc(keptBack, func(at time.Time) bool { return !at.Before(t.Time.Time) && at.Sub(t.Time.Time) < meanwhile }) {
@@ -152,6 +159,8 @@ func doubted(requests []request, keptBack []time.Time) func(pawlv1alpha1.Transit
 				return false
 			case t.Type == "PodReplaced":
 				return r.write() == "delete pods" && r.ObjectRef.Name == t.Pod && !r.byPawl() && !r.refused()
+			case aboutPartition(t):
+				return r.edits() && r.ObjectRef.Name == of && !r.byPawl() && !r.refused()
 			default:
 				return r.change().Status.CurrentRevision == t.Revision && r.byPawl() && r.refused()
 			}
@@ -203,7 +212,7 @@ func (s *story) actsAreRecorded() {
 			done := s.acts(g, of, s.observer.judgementOf(of, s.excused).byPawl)
 			all, err := lab.audit.in(s.namespace, lab.lab.AuditLog)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(discrepancy(promises(s.observer.stored(of), doubted(all, s.via.keptBack())), done)).To(BeEmpty())
+			g.Expect(discrepancy(promises(s.observer.stored(of), doubted(of, all, s.via.keptBack())), done)).To(BeEmpty())
 		}, 10*time.Second, 200*time.Millisecond).Should(Succeed(), "StatefulSet %s", of)
 	}
 }
@@ -211,6 +220,11 @@ func (s *story) actsAreRecorded() {
 // act reports whether a request changes what Pawl looks after.
 func (r request) act() bool {
 	return r.ObjectRef.Resource == "statefulsets" || r.ObjectRef.Resource == "pods"
+}
+
+// edits reports whether a request changes the specification of a StatefulSet.
+func (r request) edits() bool {
+	return r.write() == "patch statefulsets" || r.write() == "update statefulsets"
 }
 
 // setName is the StatefulSet that a request is about.

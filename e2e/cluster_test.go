@@ -36,6 +36,7 @@ type labInfo struct {
 	Kubeconfig  string            `json:"kubeconfig"`
 	Kubeconfigs map[string]string `json:"kubeconfigs"`
 	AuditLog    string            `json:"auditLog"`
+	Logs        map[string]string `json:"logs"`
 	Kubectl     string            `json:"kubectl"`
 }
 

@@ -210,8 +210,9 @@ func TestWhatTheLogPromises(t *testing.T) {
 	record := func(from, to int32) pawlv1alpha1.Transition {
 		return pawlv1alpha1.Transition{PreviousPartition: &from, Partition: &to}
 	}
+	edited := false
 	promised := func(log ...pawlv1alpha1.Transition) (all []string) {
-		for _, p := range promises(log, doubted(nil, nil)) {
+		for _, p := range promises(log, func(pawlv1alpha1.Transition) bool { return edited }) {
 			what := p.what
 			if p.doubtful {
 				what += "?"
@@ -245,6 +246,14 @@ func TestWhatTheLogPromises(t *testing.T) {
 	another.Type, another.Reason = "Adopted", "Recreated"
 	g.Expect(promised(record(3, 2), another)).To(Equal([]string{"partition 3>2"}), "the partition of another StatefulSet proves nothing")
 
+	edited = true // by someone else, at that time
+	completed.Type, changed.Generation = "RolloutCompleted", 6
+	g.Expect(promised(completed, changed)).To(Equal([]string{"partition 0>2147483647?"}), "the template came after it, or before the second edit")
+	g.Expect(promised(at(4, record(2, 1)), at(6, record(parked, 2)))).To(Equal([]string{"partition 2>1?", "partition 2147483647>2"}), "parked after it, or instead")
+	g.Expect(promised(at(4, record(2, 1)), at(6, record(1, 0)))).To(Equal([]string{"partition 2>1", "partition 1>0"}), "it was written")
+	g.Expect(promised(at(4, record(2, 1)), at(5, record(1, 0)))).To(Equal([]string{"partition 2>1", "partition 1>0"}), "by the one edit")
+	edited = false
+
 	gone := pawlv1alpha1.Transition{Type: "Abandoned", Reason: "Deleted", Generation: 4}
 	g.Expect(promised(at(4, record(0, parked)), gone)).To(Equal([]string{"partition 0>2147483647?"}), "it was deleted before or after")
 	gone.Generation = 5
@@ -265,14 +274,26 @@ func TestWhatIsDoubted(t *testing.T) {
 		r.ResponseStatus.Code, r.RequestObject, r.At = code, json.RawMessage(body), metav1.NewMicroTime(now.Add(after))
 		return r
 	}
+	set := func(r request) request {
+		r.ObjectRef.Name = name
+		return r
+	}
 	const other, restore = "system:serviceaccount:kube-system:statefulset-controller", `{"status":{"currentRevision":"db-1"}}`
 	replaced := pawlv1alpha1.Transition{Type: "PodReplaced", Pod: "db-2", PodUID: "u2", Time: metav1.NewMicroTime(now)}
 	restored := pawlv1alpha1.Transition{Type: "RevisionRestored", Revision: "db-1", Time: metav1.NewMicroTime(now)}
+	stepped := pawlv1alpha1.Transition{Type: "StepStarted", PreviousPartition: new(int32(2)), Partition: new(int32(1)), Time: metav1.NewMicroTime(now)}
 	for _, c := range []struct {
 		of    pawlv1alpha1.Transition
 		asked request
 		doubt bool
 	}{
+		{stepped, set(asked("alice", "patch", "statefulsets", "", 200, "", time.Second)), true},
+		{stepped, set(asked("alice", "update", "statefulsets", "", 200, "", -time.Second)), true},
+		{stepped, set(asked("alice", "patch", "statefulsets", "", 200, "", time.Minute)), false},
+		{stepped, set(asked("alice", "patch", "statefulsets", "", 409, "", time.Second)), false},
+		{stepped, set(asked(pawlUser, "patch", "statefulsets", "", 200, "", time.Second)), false},
+		{stepped, set(asked("alice", "patch", "statefulsets", "status", 200, "", time.Second)), false},
+		{stepped, asked("alice", "patch", "statefulsets", "", 200, "", time.Second), false}, // another one
 		{replaced, asked(other, "delete", "pods", "", 200, "", time.Second), true},
 		{replaced, asked(other, "delete", "pods", "", 200, "", time.Minute), false},
 		{replaced, asked(other, "delete", "pods", "", 404, "", time.Second), false},
@@ -281,11 +302,11 @@ func TestWhatIsDoubted(t *testing.T) {
 		{restored, asked(pawlUser, "patch", "statefulsets", "status", 200, restore, time.Second), false},
 		{restored, asked(pawlUser, "patch", "statefulsets", "status", 409, `{"status":{"currentRevision":"db-9"}}`, time.Second), false},
 	} {
-		g.Expect(doubted([]request{c.asked}, nil)(c.of)).To(Equal(c.doubt), "%+v", c.asked)
+		g.Expect(doubted(name, []request{c.asked}, nil)(c.of)).To(Equal(c.doubt), "%+v", c.asked)
 	}
-	g.Expect(doubted(nil, []time.Time{now.Add(time.Millisecond)})(restored)).To(BeTrue(), "it did not get there")
-	g.Expect(doubted(nil, []time.Time{now.Add(time.Millisecond)})(replaced)).To(BeFalse(), "a pod is deleted all the same")
-	g.Expect(doubted(nil, []time.Time{now.Add(-time.Millisecond)})(restored)).To(BeFalse(), "that was the one before")
+	g.Expect(doubted(name, nil, []time.Time{now.Add(time.Millisecond)})(restored)).To(BeTrue(), "it did not get there")
+	g.Expect(doubted(name, nil, []time.Time{now.Add(time.Millisecond)})(replaced)).To(BeFalse(), "a pod is deleted all the same")
+	g.Expect(doubted(name, nil, []time.Time{now.Add(-time.Millisecond)})(restored)).To(BeFalse(), "that was the one before")
 }
 
 // A write in a form that is not matched with the log is not overlooked.

@@ -88,6 +88,7 @@ func play(t *testing.T, one sequence) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace, Labels: map[string]string{bareLabel: "true"}}}
 	p.Expect(lab.admin.Create(t.Context(), ns)).To(Succeed())
 	defer func() { _ = lab.admin.Delete(context.Background(), ns) }()
+	defer p.tellsOfController()
 	p.starts("A", one.Replicas, parked)
 	before := map[string]string{}
 	for i := range one.Replicas {
@@ -107,6 +108,20 @@ func play(t *testing.T, one sequence) {
 			return p.differs(step.Pods, step.Current, step.Update, step.Updated)
 		})
 	}
+}
+
+// tellsOfController shows what the controllers said of this namespace, if something went wrong.
+func (p *player) tellsOfController() {
+	if !p.t.Failed() {
+		return
+	}
+	text, err := os.ReadFile(lab.lab.Logs["kube-controller-manager"])
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, p.namespace+"/") || strings.Contains(line, p.namespace+`"`) {
+			p.t.Log(line)
+		}
+	}
+	p.Expect(err).NotTo(HaveOccurred(), "the log of the controllers")
 }
 
 // settles waits until everything is as in the model, and stays so for a moment.
@@ -178,7 +193,7 @@ func (p *player) does(what, revision string, n int32) (gone types.UID) {
 func (p *player) differs(pods map[string]string, current, update string, updated int32) string {
 	set := p.set()
 	if set.Status.ObservedGeneration != set.Generation {
-		return "the StatefulSet controller has yet to see the last change"
+		return fmt.Sprintf("the StatefulSet controller has yet to see the last change: generation %d, status %+v", set.Generation, set.Status)
 	}
 	var template string
 	for revision, tag := range tags {

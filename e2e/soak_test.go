@@ -193,8 +193,8 @@ func (o *one) concludes(s *story) int64 {
 		return fmt.Sprintf("%s: what was done:\n%s\nthe log:\n%s\nwhat was seen:\n%s", o.namespace, strings.Join(o.did, "\n"), o.history(), o.observer.chronicle())
 	}
 	s.Expect(o.lost).NotTo(HaveOccurred(), account)
-	o.Gomega = s.Gomega
-	s.Eventually(func() string {
+	o.Gomega = NewGomega(func(message string, _ ...int) { s.t.Fatalf("%s\n%s", message, account()) })
+	o.Eventually(func() string {
 		st, set := o.observer.status(), o.set()
 		if wrong := done("")(st); wrong != "" {
 			o.obeys(st)
@@ -205,8 +205,8 @@ func (o *one) concludes(s *story) int64 {
 			return "the last rollout is to come"
 		}
 		return ""
-	}, 2*patience, tick).Should(BeEmpty(), account)
-	s.Expect(o.judge().report()).To(BeEmpty(), account)
+	}, 2*patience, tick).Should(BeEmpty())
+	o.Expect(o.judge().report()).To(BeEmpty())
 	o.holdsTogether()
 	return o.progress().Status.Rollout.Number
 }
