@@ -96,7 +96,7 @@ func (v *view) blameMoves(why Reason, i int, gate string) bool {
 	harder := why.class().hard() && !b.Reason.class().hard() && b.Reason != ReasonTotalOutage
 	if b.Ordinal == v.ordinalOrNone(i) {
 		otherHard := why.class().hard() && b.Reason.class() != why.class()
-		if b.Reason == why || !otherHard {
+		if b.Reason == why || !otherHard && !v.cameBack(i) {
 			return false
 		}
 	} else if !harder && why != ReasonTotalOutage && !v.causeGone() && !v.standsAside(b.Ordinal, i) {
@@ -153,12 +153,21 @@ func (v *view) causeGone() bool {
 	}
 	i, c := v.index(b.Ordinal), b.Reason.class()
 	if b.Reason == ReasonSupersededPodStuck {
+		if v.cameBack(i) {
+			return true
+		}
 		c = v.s.Clock.Reason.class()
 	}
 	if v.has(v.s.Step.Ordinals, i) && v.late(i) {
 		return v.finished(i) // that it is as it was before the step is what blocks
 	}
 	return v.recovered(i) || !v.late(i) && v.quietFor(i, c)
+}
+
+// cameBack: the pod that is blamed for its superseded revision was deleted and is there at another one. It cannot fall
+// back, and who still reads to delete it deletes the pod that heals.
+func (v *view) cameBack(i int) bool {
+	return v.s.Block.Reason == ReasonSupersededPodStuck && i >= 0 && v.o.Pods[i].Present && !v.superseded(i)
 }
 
 // recovered: healthy, and for long enough that it does not only flicker. A pod that is Ready every other moment would
