@@ -85,7 +85,7 @@ unit: ## run the tests that need no cluster; with the race detector where the pr
 
 .PHONY: model
 model: ## go through every world of the model checker, with its whole budgets; make unit goes through part of each
-	MODEL=whole go test -vet=off -count=1 -run 'TestModel$$' -v -timeout 60m ./statemachine
+	MODEL=whole GOGC=400 go test -vet=off -count=1 -run 'TestModel$$' -v -timeout 60m ./statemachine
 
 .PHONY: test
 test: ## run everything; from a fresh clone most of the time goes into building

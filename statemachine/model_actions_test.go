@@ -222,9 +222,15 @@ func (w *world) busy() bool {
 	if w.asleep {
 		return false
 	}
-	t, s := *w, *w.setting
-	s.diary = &diary{}
-	t.setting = &s
+	if w.diary.spare == nil {
+		s := *w.setting
+		s.diary = &diary{}
+		w.diary.spare = &world{setting: &s}
+	}
+	t := w.diary.spare
+	aside := t.setting // what happens there is not told
+	*t = *w
+	t.setting = aside
 	return t.controllerPods() || t.controllerStatus()
 }
 

@@ -23,6 +23,8 @@ type graph struct {
 	broken  map[string]*found
 	actions int
 	first   world
+	trial   world                       // in which an action is tried; worlds are large
+	used    [][]world                   // boxes of shelves that are done with
 	suffice func(violation string) bool // stops there
 	stopped bool
 }
@@ -75,7 +77,7 @@ func (g *graph) spread(from []start, actions []action) {
 	var frontier shelf
 	for i := range from {
 		if _, isNew := g.add(&from[i].world, from[i].from, from[i].via); isNew {
-			frontier.put(&from[i].world)
+			g.put(&frontier, &from[i].world)
 		}
 	}
 	for len(frontier) > 0 {
@@ -88,6 +90,7 @@ func (g *graph) spread(from []start, actions []action) {
 					return
 				}
 			}
+			g.used = append(g.used, box[:0])
 		}
 		frontier = reached
 	}
@@ -96,10 +99,14 @@ func (g *graph) spread(from []start, actions []action) {
 // shelf holds worlds in boxes, so that none is moved when it grows.
 type shelf [][]world
 
-func (s *shelf) put(w *world) {
+func (g *graph) put(s *shelf, w *world) {
 	const box = 64
 	if n := len(*s); n == 0 || len((*s)[n-1]) == box {
-		*s = append(*s, make([]world, 0, box))
+		if len(g.used) == 0 {
+			g.used = append(g.used, make([]world, 0, box))
+		}
+		last := len(g.used) - 1
+		*s, g.used = append(*s, g.used[last]), g.used[:last]
 	}
 	last := &(*s)[len(*s)-1]
 	*last = append(*last, *w)
@@ -109,7 +116,8 @@ func (s *shelf) put(w *world) {
 func (g *graph) step(w *world, id int32, actions []action, reached *shelf) {
 	g.fairAt = append(g.fairAt, int32(len(g.fair)))
 	moves := false
-	t := *w
+	t := &g.trial
+	*t = *w
 	for _, a := range actions {
 		if !t.do(a) {
 			continue // nothing has changed
@@ -117,15 +125,15 @@ func (g *graph) step(w *world, id int32, actions []action, reached *shelf) {
 		g.actions++
 		g.judge(id, a)
 		t.canonical()
-		to, isNew := g.add(&t, id, a)
+		to, isNew := g.add(t, id, a)
 		if isNew {
-			reached.put(&t)
+			g.put(reached, t)
 		}
 		if a.fair() && to != id {
 			g.fair = append(g.fair, to)
 			moves = true
 		}
-		t = *w
+		*t = *w
 	}
 	if !moves {
 		g.ends[id] = *w

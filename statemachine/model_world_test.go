@@ -147,7 +147,8 @@ type diary struct {
 	keeps      bool // the log, not only violations
 	log        []Event
 	violations []string
-	idle       world // in which Pawl looked last and had nothing to do: it need not look again before time passes
+	idle       world  // in which Pawl looked last and had nothing to do: it need not look again before time passes
+	spare      *world // in which something is tried; worlds are large
 }
 
 func (d *diary) violate(format string, args ...any) {
