@@ -168,11 +168,33 @@ func doubted(of string, requests []request, keptBack []time.Time) func(pawlv1alp
 	}
 }
 
-// acts are what the managers of this story did with a StatefulSet by the audit log of the API server. It has no partition before
+// watched is a namespace of which everything was seen from some time on.
+type watched struct {
+	*cluster
+	*observer
+	namespace string
+	log       func(of string) []pawlv1alpha1.Transition
+	excused   map[string]bool
+	keptBack  []time.Time // restores that did not get to the API server
+	from      time.Time
+}
+
+// byManagers are the requests of every account that a manager may run as that came through.
+func (w watched) byManagers(g Gomega) []request {
+	return slices.DeleteFunc(w.requests(g), func(r request) bool { return !r.byPawl() || r.refused() || r.At.Time.Before(w.from) })
+}
+
+func (w watched) requests(g Gomega) []request {
+	all, err := w.audit.in(w.namespace, w.lab.AuditLog)
+	g.Expect(err).NotTo(HaveOccurred())
+	return all
+}
+
+// acts are what the managers did with a StatefulSet by the audit log of the API server. It has no partition before
 // a write: seen are the writes of the partition as the observer saw them, "3>2", and they have to be the same ones.
-func (s *story) acts(g Gomega, of string, seen []string) []act {
+func (w watched) acts(g Gomega, of string, seen []string) []act {
 	var done []act
-	for _, r := range s.byManagers() {
+	for _, r := range w.byManagers(g) {
 		if r.setName() != of {
 			continue
 		}
@@ -197,24 +219,26 @@ func (s *story) acts(g Gomega, of string, seen []string) []act {
 }
 
 // actsAreRecorded: whatever Pawl did by the audit log of the API server, which knows who wrote, is in the log as it was stored,
-// one to one and in order, for every StatefulSet of the story; a pod by its uid, a partition by both values, a restore by the
-// revision.
-func (s *story) actsAreRecorded() {
-	names := s.observer.names()
-	for _, r := range s.byManagers() {
-		s.Expect(r.known()).To(BeTrue(), "Pawl wrote in a form that is matched with nothing: %+v %s", r, r.RequestObject)
+// one to one and in order, for every StatefulSet; a pod by its uid, a partition by both values, a restore by the revision. It
+// returns how many acts there were.
+func (w watched) actsAreRecorded(g Gomega) (acts int) {
+	names := w.names()
+	for _, r := range w.byManagers(g) {
+		g.Expect(r.known()).To(BeTrue(), "Pawl wrote in a form that is matched with nothing: %+v %s", r, r.RequestObject)
 		if r.act() {
-			s.Expect(names).To(ContainElement(r.setName()), "what it did is about no StatefulSet that was seen: %+v", r)
+			g.Expect(names).To(ContainElement(r.setName()), "what it did is about no StatefulSet that was seen: %+v", r)
 		}
 	}
 	for _, of := range names {
-		s.Eventually(func(g Gomega) { // the log is written first, the last write may be still to come
-			done := s.acts(g, of, s.observer.judgementOf(of, s.excused).byPawl)
-			all, err := lab.audit.in(s.namespace, lab.lab.AuditLog)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(discrepancy(promises(s.observer.stored(of), doubted(of, all, s.via.keptBack())), done)).To(BeEmpty())
+		var done []act
+		g.Eventually(func(g Gomega) { // the log is written first, the last write may be still to come
+			done = w.acts(g, of, w.judgementOf(of, w.excused).byPawl)
+			log := slices.DeleteFunc(slices.Clone(w.log(of)), func(t pawlv1alpha1.Transition) bool { return t.Time.Time.Before(w.from) })
+			g.Expect(discrepancy(promises(log, doubted(of, w.requests(g), w.keptBack)), done)).To(BeEmpty())
 		}, 10*time.Second, 200*time.Millisecond).Should(Succeed(), "StatefulSet %s", of)
+		acts += len(done)
 	}
+	return acts
 }
 
 // act reports whether a request changes what Pawl looks after.

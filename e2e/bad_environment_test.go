@@ -72,6 +72,15 @@ func TestBadEnvironment(t *testing.T) {
 	follows("AdmissionNotInForce", 0)
 	g.Eventually(func() []string { return m.lines("the admission policy is in force now") }, patience).Should(HaveLen(1), "waiting for another check")
 
+	begun := time.Time{}
+	watching, err := observe(c.alice, namespace)
+	g.Expect(err).NotTo(HaveOccurred())
+	actsAreRecorded := func() {
+		t.Helper()
+		defer watching.end()
+		acts := watched{cluster: c, observer: watching, namespace: namespace, log: watching.stored, from: begun}.actsAreRecorded(g)
+		g.Expect(acts).NotTo(BeZero(), "Pawl did something")
+	}
 	set := bareSet(namespace, "1")
 	g.Expect(c.alice.Create(t.Context(), set)).To(Succeed())
 	state := func() string {
@@ -109,6 +118,8 @@ func TestBadEnvironment(t *testing.T) {
 	}
 	g.Eventually(done(2), 2*patience).Should(BeEmpty(), "waiting for the rollout")
 
+	actsAreRecorded()
+
 	// The API server goes away, for longer than a watch lives without it.
 	before := len(m.errors())
 	t.Log(c.labCommand("stop", "kube-apiserver"))
@@ -120,8 +131,12 @@ func TestBadEnvironment(t *testing.T) {
 	for _, other := range []string{"kube-controller-manager", "kube-scheduler"} { // how long they take to recover is not the story
 		t.Log(c.labCommand("stop", other), c.labCommand("start", other))
 	}
+	begun = time.Now()
+	watching, err = observe(c.alice, namespace)
+	g.Expect(err).NotTo(HaveOccurred())
 	g.Eventually(func() error { return setImage("3") }, patience).Should(Succeed(), "waiting for the API server")
 	g.Eventually(done(3), 2*patience).Should(BeEmpty(), "waiting for the rollout after the outage")
+	actsAreRecorded()
 	g.Expect(m.lines("the API server does not answer")).To(HaveLen(1), "once, not with every try")
 	g.Expect(m.lines("the API server does not answer")[0]).To(And(ContainSubstring(`"since"`), ContainSubstring(`"remedy"`)))
 	g.Expect(m.lines("the API server answers again")).To(HaveLen(1))

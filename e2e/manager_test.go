@@ -49,16 +49,17 @@ const stallGrace = 4 * time.Second
 
 // settings are what a story may choose about its manager; the zero value is what most have.
 type settings struct {
-	account  string // what it runs as; Pawl's own if empty
-	metrics  string // the address of its metrics; none if empty
-	open     bool   // and they are for everybody
-	deadline string // the progress deadline; 2m if empty
-	elects   bool   // as one of several replicas
-	lease    string // the namespace of their lease; Pawl's own if empty
-	keeps    bool   // RolloutRecords for ever
-	anywhere bool   // it works in all namespaces
-	lists    bool   // it fills its caches by lists, as clients before Kubernetes 1.35 do, and not by watches
-	via      *proxy // what it reaches the API server through; nil if directly
+	account  string   // what it runs as; Pawl's own if empty
+	metrics  string   // the address of its metrics; none if empty
+	open     bool     // and they are for everybody
+	deadline string   // the progress deadline; 2m if empty
+	elects   bool     // as one of several replicas
+	lease    string   // the namespace of their lease; Pawl's own if empty
+	keeps    bool     // RolloutRecords for ever
+	anywhere bool     // it works in all namespaces
+	also     []string // namespaces beside that of the story
+	lists    bool     // it fills its caches by lists, as clients before Kubernetes 1.35 do, and not by watches
+	via      *proxy   // what it reaches the API server through; nil if directly
 }
 
 // startManager starts the real binary under the token of a service account.
@@ -80,7 +81,7 @@ func (c *cluster) startManager(namespace string, generation int, with settings) 
 		},
 	}
 	if !with.anywhere {
-		m.args = append(m.args, "--namespace", namespace)
+		m.args = append(m.args, "--namespace", strings.Join(append([]string{namespace}, with.also...), ","))
 	}
 	if with.lists {
 		m.env = append(os.Environ(), "KUBE_FEATURE_WatchListClient=false")

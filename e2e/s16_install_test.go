@@ -29,6 +29,9 @@ func TestS16Install(t *testing.T) {
 			before := versionBefore(p, t.TempDir())
 			p.follows(before, "install.md", "With "+how)
 			p.managersRun()
+			watching, err := observe(p.alice, "default")
+			p.Expect(err).NotTo(HaveOccurred())
+			defer watching.end()
 			p.follows(before, "install.md", "See that it works")
 			p.follows(before, "install.md", "The first StatefulSet")
 			p.Expect(p.partition("web")).To(BeEquivalentTo(parked))
@@ -43,7 +46,7 @@ func TestS16Install(t *testing.T) {
 			p.Expect(p.runs("..", "kubectl pawl history -n archive db")).To(ContainSubstring("alice"), "and can be read")
 			p.runs("..", "kubectl set image statefulset/web web=nginx:1.31 && kubectl pawl wait web --timeout 2m")
 
-			p.leaves(how)
+			p.leaves(how, watching)
 		})
 	}
 }
@@ -178,8 +181,16 @@ func (p *person) remembers() {
 	}
 }
 
+// actsAreRecorded: what the managers did by the audit log is in the log of Pawl, as it is in the end: who watches it loses sight
+// of it when its definition is upgraded.
+func (p *person) actsAreRecorded(watching *observer) {
+	p.t.Helper()
+	acts := watched{cluster: p.cluster, observer: watching, namespace: "default", log: p.transitions}.actsAreRecorded(p)
+	p.Expect(acts).NotTo(BeZero(), "they did something")
+}
+
 // leaves follows docs/uninstall.md: one StatefulSet is finished and one in the middle of a rollout. Nothing moves.
-func (p *person) leaves(how string) {
+func (p *person) leaves(how string, watching *observer) {
 	p.t.Helper()
 	middle := bareSet("default", "1")
 	three := int32(3)
@@ -203,6 +214,7 @@ kubectl set image statefulset/db mysqld=`+image("2"))
 	ns := &corev1.Namespace{}
 	p.Expect(apierrors.IsNotFound(p.admin.Get(p.t.Context(), client.ObjectKey{Name: pawlNamespace}, ns))).To(BeTrue(), "nothing hangs")
 
+	p.actsAreRecorded(watching)
 	history := commands(p, "uninstall.md", "The history")
 	p.runs(p.t.TempDir(), history[0])
 	p.follows("..", "uninstall.md", "Pawl is gone", "NAME=db", "NAMESPACE=default")

@@ -45,7 +45,7 @@ kubectl pawl wait db --timeout 2m`, image(fmt.Sprint(n+2))))
 	}
 	p.managersRun()
 	var steps []string
-	for _, one := range p.transitions() {
+	for _, one := range p.transitions(name) {
 		if strings.HasPrefix(one.Type, "Step") {
 			steps = append(steps, one.Type+" "+one.Ordinals)
 		}
@@ -53,6 +53,7 @@ kubectl pawl wait db --timeout 2m`, image(fmt.Sprint(n+2))))
 	once := []string{"StepStarted 2", "StepCompleted 2", "StepStarted 1", "StepCompleted 1", "StepStarted 0", "StepCompleted 0"}
 	p.Expect(steps).To(Equal(slices.Concat(once, once)), "as if nobody had restarted anything")
 	p.Expect(watching.judgement(nil).report()).To(BeEmpty(), "the observer found a rollout unsafe")
+	p.actsAreRecorded(watching)
 
 	gaps := p.handOvers()
 	t.Logf("from the release of the lease to the next holder: %v", gaps)
@@ -90,13 +91,16 @@ func (p *person) handOvers() (gaps []time.Duration) {
 }
 
 // transitions are the log of the StatefulSet, also what is in records already.
-func (p *person) transitions() (all []pawlv1alpha1.Transition) {
+func (p *person) transitions(of string) (all []pawlv1alpha1.Transition) {
 	rp := &pawlv1alpha1.RolloutProgress{}
-	p.Expect(p.alice.Get(p.t.Context(), client.ObjectKey{Namespace: "default", Name: name}, rp)).To(Succeed())
+	p.Expect(p.alice.Get(p.t.Context(), client.ObjectKey{Namespace: "default", Name: of}, rp)).To(Succeed())
 	var records pawlv1alpha1.RolloutRecordList
 	p.Expect(p.alice.List(p.t.Context(), &records, client.InNamespace("default"))).To(Succeed())
 	all = rp.Status.Transitions
 	for _, r := range records.Items {
+		if r.Page.StatefulSet != of {
+			continue
+		}
 		all = append(all, r.Page.Transitions...)
 	}
 	slices.SortFunc(all, func(a, b pawlv1alpha1.Transition) int { return int(a.Sequence - b.Sequence) })

@@ -143,6 +143,19 @@ func (p *player) starts(revision string, replicas, partition int32) {
 	p.Expect(lab.admin.Create(p.t.Context(), set)).To(Succeed())
 }
 
+// isNoticed: now and then the StatefulSet controller of Kubernetes 1.37 leaves alone a StatefulSet that was created again, after
+// it could not update a ControllerRevision that had changed meanwhile ("resource name may not be empty"), until somebody
+// edits the StatefulSet. What it does then is what the model is about.
+func (p *player) isNoticed() {
+	for asked := time.Now(); p.set().Status.ObservedGeneration == 0; time.Sleep(tick) {
+		if time.Since(asked) > 20*time.Second {
+			p.t.Log("the StatefulSet controller does not look at what was created again")
+			p.edit(func(set *appsv1.StatefulSet) { set.Annotations = map[string]string{"stories.pawl.dev/look": "please"} })
+			return
+		}
+	}
+}
+
 // tags are the images of the revisions: pods of C never become Ready.
 var tags = map[string]string{"A": "1", "B": "2", "C": "never"}
 
@@ -160,6 +173,7 @@ func (p *player) does(what, revision string, n int32) (gone types.UID) {
 		p.Expect(lab.admin.Delete(ctx, set, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
 		p.Eventually(func() error { return lab.admin.Get(ctx, client.ObjectKeyFromObject(set), set) }, patience, tick).ShouldNot(Succeed(), "waiting for it to go")
 		p.starts(revision, *set.Spec.Replicas, 0)
+		p.isNoticed()
 	case "partition":
 		p.edit(func(set *appsv1.StatefulSet) { set.Spec.UpdateStrategy.RollingUpdate.Partition = &n })
 	case "scale":
