@@ -72,22 +72,15 @@ func TestBadEnvironment(t *testing.T) {
 	follows("AdmissionNotInForce", 0)
 	g.Eventually(func() []string { return m.lines("the admission policy is in force now") }, patience).Should(HaveLen(1), "waiting for another check")
 
-	begun := time.Time{}
-	watching, err := observe(c.alice, namespace)
-	g.Expect(err).NotTo(HaveOccurred())
-	actsAreRecorded := func() {
-		t.Helper()
-		defer watching.end()
-		acts := watched{cluster: c, observer: watching, namespace: namespace, log: watching.stored, from: begun}.actsAreRecorded(g)
-		g.Expect(acts).NotTo(BeZero(), "Pawl did something")
-	}
+	judge := c.judge(g, namespace)
 	set := bareSet(namespace, "1")
 	g.Expect(c.alice.Create(t.Context(), set)).To(Succeed())
-	state := func() string {
+	status := func() status {
 		rp := &pawlv1alpha1.RolloutProgress{}
 		_ = c.alice.Get(t.Context(), client.ObjectKeyFromObject(set), rp)
-		return string(rp.Status.State) + " " + rp.Status.Reason
+		return rp.Status
 	}
+	state := func() string { return string(status().State) + " " + status().Reason }
 	g.Eventually(state, patience).Should(Equal("Done Completed"), "waiting for the manager to work")
 
 	// How to make sure, with the Deployment there that it restarts.
@@ -109,16 +102,10 @@ func TestBadEnvironment(t *testing.T) {
 	g.Expect(setImage("2")).To(Succeed())
 	g.Eventually(state, patience).Should(Equal("Blocked PartitionNotWritten"), "waiting for the deadline")
 	follows("PartitionNotWritten", 0)
-	done := func(number int64) func() string {
-		return func() string {
-			rp := &pawlv1alpha1.RolloutProgress{}
-			_ = c.alice.Get(t.Context(), client.ObjectKeyFromObject(set), rp)
-			return rolloutDone(number)(rp.Status)
-		}
-	}
+	done := func(number int64) func() string { return func() string { return rolloutDone(number)(status()) } }
 	g.Eventually(done(2), 2*patience).Should(BeEmpty(), "waiting for the rollout")
 
-	actsAreRecorded()
+	judge()
 
 	// The API server goes away, for longer than a watch lives without it.
 	before := len(m.errors())
@@ -131,17 +118,27 @@ func TestBadEnvironment(t *testing.T) {
 	for _, other := range []string{"kube-controller-manager", "kube-scheduler"} { // how long they take to recover is not the story
 		t.Log(c.labCommand("stop", other), c.labCommand("start", other))
 	}
-	begun = time.Now()
-	watching, err = observe(c.alice, namespace)
-	g.Expect(err).NotTo(HaveOccurred())
+	judge = c.judge(g, namespace)
 	g.Eventually(func() error { return setImage("3") }, patience).Should(Succeed(), "waiting for the API server")
 	g.Eventually(done(3), 2*patience).Should(BeEmpty(), "waiting for the rollout after the outage")
-	actsAreRecorded()
+	judge()
 	g.Expect(m.lines("the API server does not answer")).To(HaveLen(1), "once, not with every try")
 	g.Expect(m.lines("the API server does not answer")[0]).To(And(ContainSubstring(`"since"`), ContainSubstring(`"remedy"`)))
 	g.Expect(m.lines("the API server answers again")).To(HaveLen(1))
 	t.Logf("what the manager said of all that:\n%s", strings.Join(m.errors(), "\n"))
 	g.Expect(len(m.errors())-before).To(BeNumerically("<=", 12), "no flood of messages:\n%s", strings.Join(m.errors(), "\n"))
+}
+
+// judge begins to watch. What it returns ends that: what Pawl did meanwhile is in its log.
+func (c *cluster) judge(g Gomega, namespace string) func() {
+	from := time.Now()
+	watching, err := observe(c.alice, namespace)
+	g.Expect(err).NotTo(HaveOccurred())
+	return func() {
+		defer watching.end()
+		acts := watched{cluster: c, observer: watching, namespace: namespace, log: watching.stored, from: from}.actsAreRecorded(g)
+		g.Expect(acts).NotTo(BeZero(), "Pawl did something")
+	}
 }
 
 // deny takes a verb out of the role of Pawl.
