@@ -78,9 +78,9 @@ func promises(log []pawlv1alpha1.Transition, doubted func(pawlv1alpha1.Transitio
 		p := promise{act: act{at: t.Time.Time}}
 		switch {
 		case t.Type == "PodReplaced":
-			p.what, p.doubtful = "delete "+t.PodUID, doubted(t)
+			p.what, p.doubtful = "delete "+t.PodUID, doubted(t) || overtaken(t, log[i+1:])
 		case t.Type == "RevisionRestored":
-			p.what, p.doubtful = "restore "+t.Revision, doubted(t)
+			p.what, p.doubtful = "restore "+t.Revision, doubted(t) || overtaken(t, log[i+1:])
 		case aboutPartition(t) && *t.Partition != *t.PreviousPartition && t.Type != "PartitionOverridden": // which tells of someone else's write
 			p.what = fmt.Sprintf("partition %d>%d", *t.PreviousPartition, *t.Partition)
 			if n := slices.IndexFunc(log[i+1:], aboutPartition); n >= 0 {
@@ -122,6 +122,12 @@ func setBack(t, next pawlv1alpha1.Transition) bool {
 func editedTwice(t pawlv1alpha1.Transition, then []pawlv1alpha1.Transition) bool {
 	n := slices.IndexFunc(then, aboutPartition)
 	return n >= 0 && then[n].Generation > t.Generation+1 && (saw(then[n]) != *t.Partition || *t.Partition == parked)
+}
+
+// overtaken: the next that Pawl saw was another template. It came to its write or not: one that the API answers slowly, or not
+// at all, takes seconds.
+func overtaken(t pawlv1alpha1.Transition, then []pawlv1alpha1.Transition) bool {
+	return len(then) > 0 && then[0].Type == "RolloutStarted" && then[0].Generation > t.Generation
 }
 
 // goneBefore: the StatefulSet was deleted, and no edit was seen after the record. Pawl came to its write or not.

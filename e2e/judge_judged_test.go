@@ -262,6 +262,11 @@ func TestWhatTheLogPromises(t *testing.T) {
 	replaced := pawlv1alpha1.Transition{Type: "PodReplaced", Pod: "db-2", PodUID: "u2"}
 	restored := pawlv1alpha1.Transition{Type: "RevisionRestored", Revision: "db-1"}
 	g.Expect(promised(replaced, restored)).To(Equal([]string{"delete u2", "restore db-1"}))
+	started, stepped := pawlv1alpha1.Transition{Type: "RolloutStarted", Generation: 5}, pawlv1alpha1.Transition{Type: "StepStarted", Generation: 4}
+	g.Expect(promised(at(4, replaced), started)).To(Equal([]string{"delete u2?"}), "the template changed before or after it")
+	g.Expect(promised(at(4, restored), started)).To(Equal([]string{"restore db-1?"}), "as above")
+	g.Expect(promised(at(4, replaced), stepped, started)).To(Equal([]string{"delete u2"}), "something else was seen before that")
+	g.Expect(promised(at(5, replaced), started)).To(Equal([]string{"delete u2"}), "it was recorded together with the rollout")
 }
 
 // A record is in doubt only when the audit log says who was at work beside Pawl, at that time.
