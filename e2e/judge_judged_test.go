@@ -37,6 +37,9 @@ func TestTheJudgeFindsFaults(t *testing.T) {
 		"the lower one first":              {[]sighting{set(3, "a", "b"), end(1)}, "before pod 2"},
 		"new below the partition":          {[]sighting{set(2, "a", "b"), gone(0), pod(0, "b", true)}, "below partition 2"},
 		"scaled down, from the top":        {[]sighting{scaled(2), end(2)}, ""},
+		"scaled down and up in a moment":   {[]sighting{edited(1, 0, 1), edited(2, 0, 3), end(2), end(1)}, ""},
+		"scaled down before that":          {[]sighting{edited(1, 0, 1), edited(2, 0, 3), edited(2, 2, 3), end(2), end(1)}, "pod 2 is not"},
+		"scaled down, but not so far":      {[]sighting{edited(1, 0, 2), edited(2, 0, 3), end(2), end(1)}, "pod 2 is not"},
 		"two released by Pawl":             {[]sighting{wrote(1, "pawl")}, "past pod 2"},
 		"two released by someone let in":   {[]sighting{wrote(1, "someone")}, ""},
 		"by someone else":                  {[]sighting{wrote(1, "another")}, "past pod 2"},
@@ -74,6 +77,13 @@ func set(partition int32, current, update string) sighting {
 func scaled(replicas int32) sighting {
 	s := set(3, "a", "b")
 	s.set.Spec.Replicas = &replicas
+	return s
+}
+
+// edited is a parked set with so many replicas at a generation, of which one was seen by the StatefulSet controller.
+func edited(generation, observed int64, replicas int32) sighting {
+	s := scaled(replicas)
+	s.set.Generation, s.set.Status.ObservedGeneration = generation, observed
 	return s
 }
 

@@ -18,6 +18,8 @@ type judge struct {
 	set  *appsv1.StatefulSet
 	pods map[int]*corev1.Pod // by ordinal
 
+	replicas map[int64]int32 // that were asked for, by the generation of the StatefulSet
+
 	faults     []string
 	partitions []int32          // as they were written, repeats left out
 	byPawl     []string         // the changes that Pawl made, "3>2"
@@ -34,7 +36,7 @@ type judge struct {
 func (o *observer) judgement(excused map[string]bool) *judge { return o.judgementOf(name, excused) }
 
 func (o *observer) judgementOf(name string, excused map[string]bool) *judge {
-	j := &judge{pods: map[int]*corev1.Pod{}, uids: map[int][]string{}, fewest: -1}
+	j := &judge{pods: map[int]*corev1.Pod{}, replicas: map[int64]int32{}, uids: map[int][]string{}, fewest: -1}
 	for _, s := range o.history() {
 		switch {
 		case s.set != nil && s.set.Name == name:
@@ -59,7 +61,9 @@ func (j *judge) sawSet(s sighting, excused map[string]bool) {
 	}
 	if before != nil && before.UID != s.set.UID {
 		before = nil // another one of this name
+		clear(j.replicas)
 	}
+	j.replicas[s.set.Generation] = *s.set.Spec.Replicas
 	p := partition(s.set)
 	if before != nil && p < partition(before) && p < *s.set.Spec.Replicas && !j.costsNothing(s.set, excused) && !excused[writer(s.set)] {
 		j.lowered(s, int(p))
@@ -147,7 +151,7 @@ func (j *judge) ends(s sighting, i int, before *corev1.Pod, excused map[string]b
 	if j.set == nil || j.set.DeletionTimestamp != nil || !ready(before) || excused[string(before.UID)] {
 		return
 	}
-	if i >= start(j.set)+int(*j.set.Spec.Replicas) {
+	if i >= start(j.set)+int(j.least()) {
 		return // scaled down
 	}
 	for k := start(j.set); k < start(j.set)+int(*j.set.Spec.Replicas); k++ {
@@ -162,6 +166,18 @@ func (j *judge) ends(s sighting, i int, before *corev1.Pod, excused map[string]b
 			j.fault(s, "pod %d is taken away before pod %d is at %s", i, k, j.set.Status.UpdateRevision)
 		}
 	}
+}
+
+// least is the fewest pods that the StatefulSet controller may be going by: the newest that it says it has seen, or any since.
+// Scaled down and up again in a moment, it takes pods away when they are asked for already.
+func (j *judge) least() int32 {
+	fewest := *j.set.Spec.Replicas
+	for generation, replicas := range j.replicas {
+		if generation >= j.set.Status.ObservedGeneration {
+			fewest = min(fewest, replicas)
+		}
+	}
+	return fewest
 }
 
 // created: a pod below the partition never comes at the new revision (I5).
