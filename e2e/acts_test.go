@@ -124,10 +124,14 @@ func editedTwice(t pawlv1alpha1.Transition, then []pawlv1alpha1.Transition) bool
 	return n >= 0 && then[n].Generation > t.Generation+1 && (saw(then[n]) != *t.Partition || *t.Partition == parked)
 }
 
-// overtaken: the next that Pawl saw was another template. It came to its write or not: one that the API answers slowly, or not
-// at all, takes seconds.
+// overtaken: the next that Pawl saw, and soon, was another template. It came to its write or not: one that the API answers
+// slowly, or not at all, takes seconds.
 func overtaken(t pawlv1alpha1.Transition, then []pawlv1alpha1.Transition) bool {
-	return len(then) > 0 && then[0].Type == "RolloutStarted" && then[0].Generation > t.Generation
+	const soon = 30 * time.Second
+	if len(then) > 1 && then[0].Type == "Parked" { // before the rollout, where admission did not
+		then = then[1:]
+	}
+	return len(then) > 0 && then[0].Type == "RolloutStarted" && then[0].Generation > t.Generation && then[0].Time.Sub(t.Time.Time) < soon
 }
 
 // goneBefore: the StatefulSet was deleted, and no edit was seen after the record. Pawl came to its write or not.

@@ -276,6 +276,10 @@ func TestWhatTheLogPromises(t *testing.T) {
 	g.Expect(promised(at(4, replaced), started)).To(Equal([]string{"delete u2?"}), "the template changed before or after it")
 	g.Expect(promised(at(4, restored), started)).To(Equal([]string{"restore db-1?"}), "as above")
 	g.Expect(promised(at(4, replaced), stepped, started)).To(Equal([]string{"delete u2"}), "something else was seen before that")
+	g.Expect(promised(at(4, replaced), pawlv1alpha1.Transition{Type: "Parked"}, started)).To(Equal([]string{"delete u2?"}), "parked for it")
+	late := started
+	late.Time.Time = late.Time.Add(time.Minute)
+	g.Expect(promised(at(4, replaced), late)).To(Equal([]string{"delete u2"}), "it had a minute")
 	g.Expect(promised(at(5, replaced), started)).To(Equal([]string{"delete u2"}), "it was recorded together with the rollout")
 }
 
