@@ -189,6 +189,11 @@ type watched struct {
 	from      time.Time
 }
 
+// watched is the namespace of the story, from its beginning.
+func (s *story) watched() watched {
+	return watched{cluster: lab, observer: s.observer, namespace: s.namespace, log: s.observer.stored, excused: s.excused, keptBack: s.via.keptBack()}
+}
+
 // byManagers are the requests of every account that a manager may run as that came through.
 func (w watched) byManagers(g Gomega) []request {
 	return slices.DeleteFunc(w.requests(g), func(r request) bool { return !r.byPawl() || r.refused() || r.At.Time.Before(w.from) })

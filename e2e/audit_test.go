@@ -165,9 +165,7 @@ func (a *audit) in(namespace, file string) ([]request, error) {
 
 // requests are those of a user in this namespace, the refused ones too.
 func (s *story) requests(user string) []request {
-	all, err := lab.audit.in(s.namespace, lab.lab.AuditLog)
-	s.Expect(err).NotTo(HaveOccurred())
-	return slices.DeleteFunc(all, func(r request) bool { return r.User.Username != user })
+	return slices.DeleteFunc(s.watched().requests(s), func(r request) bool { return r.User.Username != user })
 }
 
 // tried are the writes that a user tried in this namespace: "patch statefulsets/status".
@@ -193,11 +191,7 @@ func (s *story) asked() []string {
 }
 
 // byManagers are the requests of every account that a manager of the story may run as, in this namespace.
-func (s *story) byManagers() []request {
-	all, err := lab.audit.in(s.namespace, lab.lab.AuditLog)
-	s.Expect(err).NotTo(HaveOccurred())
-	return slices.DeleteFunc(all, func(r request) bool { return !r.byPawl() || r.refused() })
-}
+func (s *story) byManagers() []request { return s.watched().byManagers(s) }
 
 // audited are the requests of a user that came through, to a resource itself: the names of the objects.
 func (s *story) audited(user, verb, resource string) []string {

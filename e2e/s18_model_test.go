@@ -147,13 +147,12 @@ func (p *player) starts(revision string, replicas, partition int32) {
 // it could not update a ControllerRevision that had changed meanwhile ("resource name may not be empty"), until somebody
 // edits the StatefulSet. What it does then is what the model is about.
 func (p *player) isNoticed() {
-	for asked := time.Now(); p.set().Status.ObservedGeneration == 0; time.Sleep(tick) {
-		if time.Since(asked) > 20*time.Second {
-			p.t.Log("the StatefulSet controller does not look at what was created again")
-			p.edit(func(set *appsv1.StatefulSet) { set.Annotations = map[string]string{"stories.pawl.dev/look": "please"} })
-			return
-		}
+	observed := func() int64 { return p.set().Status.ObservedGeneration }
+	if quiet := NewGomega(func(string, ...int) {}); quiet.Eventually(observed, 20*time.Second, tick).ShouldNot(BeZero()) {
+		return
 	}
+	p.t.Log("the StatefulSet controller does not look at what was created again")
+	p.edit(func(set *appsv1.StatefulSet) { set.Annotations = map[string]string{"stories.pawl.dev/look": "please"} })
 }
 
 // tags are the images of the revisions: pods of C never become Ready.

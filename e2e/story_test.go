@@ -158,7 +158,7 @@ func (s *story) end() {
 func (s *story) holdsTogether() {
 	s.Expect(s.observer.failure()).To(Succeed(), "the observer must have seen everything")
 	s.Expect(s.judge().report()).To(BeEmpty(), "the observer found the rollout unsafe")
-	watched{lab, s.observer, s.namespace, s.observer.stored, s.excused, s.via.keptBack(), time.Time{}}.actsAreRecorded(s)
+	s.watched().actsAreRecorded(s)
 	if s.namespaceGone {
 		return
 	}
