@@ -24,6 +24,7 @@ type traces struct {
 type trace struct {
 	statefulSet string    // the resourceVersion that the cache has to reach
 	pod         types.UID // deleted: the cache has to show it terminating or gone
+	looked      bool      // whether the StatefulSet was once read live: an earlier process may have written it
 	current     bool      // whether the cache of pods has once been seen to be as new as the API server
 	progress    string    // the resourceVersion that a RolloutProgress must have to be believed
 	doubt       bool      // a write whose outcome is unknown, or refused as stale: read again live

@@ -92,15 +92,18 @@ func (r *Reconciler) podsAreCurrent(ctx context.Context, set *appsv1.StatefulSet
 	return len(versions) == len(cached), nil
 }
 
-// lookAgain reads live what the cache may not be believed about: what this process wrote or failed to write, the absence
-// of a StatefulSet, since a cache that lags must not end a rollout, and its presence when its RolloutProgress was deleted.
+// lookAgain reads live what the cache may not be believed about: what this process wrote or failed to write, what an earlier
+// one may have written to the StatefulSet of a rollout under way, the absence of a StatefulSet, since a cache that lags must
+// not end a rollout, and its presence when its RolloutProgress was deleted.
 func (r *Reconciler) lookAgain(ctx context.Context, s sight, t *trace) (sight, error) {
-	if absent := s.set == nil && s.progress != nil; t.doubt || absent || s.departed != nil {
+	first := !t.looked && underWay(s.progress)
+	if absent := s.set == nil && s.progress != nil; first || t.doubt || absent || s.departed != nil {
 		live, err := r.expectLive(ctx, s.key, t)
 		if err != nil {
 			return s, err
 		}
 		s.stale = live != (s.set != nil)
+		t.looked = true
 	}
 	if t.believes(s.progress) {
 		return s, nil

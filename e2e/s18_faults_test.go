@@ -102,8 +102,11 @@ func TestS18StaleLists(t *testing.T) {
 				s.create("1")
 				s.runAs(pawlAccount) // its lists are the ones to come back to
 				s.idles()
+				old := s.pod(1)
 				s.setImage("2")
 				s.waitFor("the second step", state("Stepping", "", podName(1)))
+				s.Eventually(func() bool { p := s.find(1); return p != nil && p.UID != old.UID }, patience, tick).
+					Should(BeTrue(), "waiting for its pod to be replaced: a StatefulSet from before does not lead to that step")
 				s.stopManager(syscall.SIGKILL)
 				f.replay.Store(&resource)
 				late.Store(true)
