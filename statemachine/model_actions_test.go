@@ -184,7 +184,10 @@ func (w *world) leaps() bool {
 		return true
 	}
 	o := w.observe()
-	if w.diary.idle != *w {
+	switch {
+	case w.diary.same && w.diary.looked == busy:
+		return false
+	case !w.diary.same || w.diary.looked == unseen:
 		if d := w.decide(w.state, o); len(d.Events) > 0 || d.Intent.Kind != NoIntent {
 			return false
 		}

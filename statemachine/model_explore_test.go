@@ -118,6 +118,7 @@ func (g *graph) step(w *world, id int32, actions []action, reached *shelf) {
 	moves := false
 	t := &g.trial
 	*t = *w
+	g.diary.looked, g.diary.same = unseen, true
 	for _, a := range actions {
 		if !t.do(a) {
 			continue // nothing has changed
@@ -135,6 +136,7 @@ func (g *graph) step(w *world, id int32, actions []action, reached *shelf) {
 		}
 		*t = *w
 	}
+	g.diary.same = false
 	if !moves {
 		g.ends[id] = *w
 	}

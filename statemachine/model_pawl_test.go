@@ -137,9 +137,10 @@ func (w *world) looks() bool {
 	}
 	got := w.decide(w.state, o)
 	if len(got.Events) == 0 && got.Intent.Kind == NoIntent && got.Bug == nil {
-		w.diary.idle = *w
+		w.diary.looked = idle
 		return false
 	}
+	w.diary.looked = busy
 	w.checkDecision(&o, &got)
 	for _, e := range got.Events {
 		if e.Partition != nil {

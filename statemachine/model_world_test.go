@@ -147,9 +147,19 @@ type diary struct {
 	keeps      bool // the log, not only violations
 	log        []Event
 	violations []string
-	idle       world  // in which Pawl looked last and had nothing to do: it need not look again before time passes
+	same       bool   // one action after the other is tried from one world
+	looked     sight  // what came of it when Pawl looked at that
 	spare      *world // in which something is tried; worlds are large
 }
+
+// sight is whether Pawl had anything to do.
+type sight int8
+
+const (
+	unseen sight = iota
+	idle
+	busy
+)
 
 func (d *diary) violate(format string, args ...any) {
 	d.violations = append(d.violations, fmt.Sprintf(format, args...))
