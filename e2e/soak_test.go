@@ -74,7 +74,7 @@ func TestSoak(t *testing.T) {
 		crowd.Wait()
 		var rollouts int64
 		for _, one := range fleet {
-			rollouts += one.concludes(s)
+			s.t.Run(one.namespace, func(t *testing.T) { rollouts += one.concludes(t) })
 		}
 		t.Logf("%s: %d StatefulSets, %d rollouts, the manager killed %d times; goroutines %.0f, then %.0f; heap %.1f MB, then %.1f MB",
 			lasts, sets, rollouts, kills, early.goroutines, late.goroutines, early.heap/1e6, late.heap/1e6)
@@ -192,16 +192,16 @@ func (o *one) does(what ...string) {
 func (o *one) waits(most int) { time.Sleep(time.Duration(o.lot.IntN(most * int(time.Second)))) }
 
 // concludes waits for the end and judges it. It returns how many rollouts there were.
-func (o *one) concludes(s *story) int64 {
+func (o *one) concludes(t *testing.T) int64 {
 	defer func() {
 		o.observer.end()
-		_ = lab.admin.Delete(s.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.namespace}})
+		_ = lab.admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.namespace}})
 	}()
 	account := func() string {
 		return fmt.Sprintf("%s: what was done:\n%s\nthe log:\n%s\nwhat was seen:\n%s", o.namespace, strings.Join(o.did, "\n"), o.history(), o.observer.chronicle())
 	}
-	s.Expect(o.lost).NotTo(HaveOccurred(), account)
-	o.Gomega = NewGomega(func(message string, _ ...int) { s.t.Fatalf("%s\n%s", message, account()) })
+	o.Gomega = NewGomega(func(message string, _ ...int) { t.Fatalf("%s\n%s", message, account()) })
+	o.Expect(o.lost).NotTo(HaveOccurred())
 	o.Eventually(func() string {
 		st, set := o.observer.status(), o.set()
 		if wrong := done("")(st); wrong != "" {

@@ -12,10 +12,13 @@ type blame struct {
 	blocked bool // past its grace or its deadline
 }
 
+// allPods yields the pods that may be to blame, lowest first. One that does not exist because the StatefulSet controller
+// stops at a lower one is not.
 func (v *view) allPods() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i := range v.o.Pods {
-			if !v.healthy(i) && !yield(i) {
+			effect := v.finding(i).reason == ReasonPodMissing && v.stopsBelow(i)
+			if !v.healthy(i) && !effect && !yield(i) {
 				return
 			}
 		}

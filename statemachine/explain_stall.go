@@ -144,10 +144,16 @@ func (v *view) stallStart(why Reason, i int, f finding) time.Time {
 	if c := v.s.Clock; v.named(i) && c.Reason.class() == why.class() && c.Since.Before(since) {
 		since = c.Since
 	}
-	if late := v.lateStart(i); !why.class().hard() && !late.IsZero() && late.Before(since) {
+	if why.class().hard() {
+		return since
+	}
+	if late := v.lateStart(i); !late.IsZero() && late.Before(since) {
 		since = late
 	}
-	return since
+	if why == ReasonPodTerminated {
+		return since // each in its place ends too
+	}
+	return later(since, v.o.Pods[i].Created) // the clocks are the ordinal's, and older than a pod that came back
 }
 
 // heldSince is when a reason that is about no pod was first told.

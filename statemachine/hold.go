@@ -87,22 +87,73 @@ func (v *view) block(why Reason, i int, f finding) {
 	v.emit(v.about(i, Event{Type: BlockedEvent, Reason: why, Gates: f.gates, Message: v.explainStall(why, i, f, time.Time{})}))
 }
 
-// blameMoves reports whether what is told as blocking changes: to a harder reason, or when the cause before is gone.
+// blameMoves reports whether what is told as blocking changes: to a harder reason, or when the cause before is gone. Words
+// that have outlived what they speak of change at once.
 func (v *view) blameMoves(why Reason, i int, gate string) bool {
 	b := v.s.Block
 	if b.Reason.gate() && why.gate() {
 		return (b.Reason != why || b.Gate != gate) && v.reached(b.Changed.Add(changeTime))
 	}
+	if b.Reason != why && v.outlived() {
+		return true
+	}
 	harder := why.class().hard() && !b.Reason.class().hard() && b.Reason != ReasonTotalOutage
 	if b.Ordinal == v.ordinalOrNone(i) {
-		otherHard := why.class().hard() && b.Reason.class() != why.class()
-		if b.Reason == why || !otherHard && !v.cameBack(i) {
+		if b.Reason == why || !why.class().hard() || b.Reason.class() == why.class() {
 			return false
 		}
 	} else if !harder && why != ReasonTotalOutage && !v.causeGone() && !v.standsAside(b.Ordinal, i) {
 		return false
 	}
 	return v.reached(b.Changed.Add(changeTime))
+}
+
+// outlived reports whether the words of the block speak of something that is over, while the pod has another trouble. One that
+// is healthy may be so for a moment only: causeGone waits for that.
+func (v *view) outlived() bool {
+	i, p := v.blocking()
+	if p == nil || v.removed() {
+		return p != nil
+	}
+	switch v.s.Block.Reason {
+	case ReasonStuckTerminating:
+		return !p.Terminating && !v.healthy(i)
+	case ReasonNodeNotReady:
+		return !p.NodeNotReady && !v.healthy(i)
+	case ReasonPodMissing:
+		return p.Present && !v.healthy(i) || v.stopsBelow(i)
+	default:
+		return false
+	}
+}
+
+// removed reports whether what the words of the block ask to delete is there no more: who still reads them deletes what has
+// come in its place.
+func (v *view) removed() bool {
+	i, p := v.blocking()
+	if p == nil {
+		return false
+	}
+	switch v.s.Block.Reason {
+	case ReasonSupersededPodStuck: // absent; at another revision, or its own is the current one again; or held by something else
+		return !v.superseded(i) || p.Terminating && v.reached(p.DeletionTime.Add(time.Second))
+	case ReasonNameTaken:
+		return p.TakenBy == ""
+	case ReasonPVCLost:
+		return claimIn(p, claimLost) == ""
+	default:
+		return false
+	}
+}
+
+// blocking is the pod that is to blame, with its index; nil if it is none of those that are wanted.
+func (v *view) blocking() (int, *Pod) {
+	n := v.s.Block.Ordinal
+	if n == noOrdinal || !v.inRange(n) {
+		return -1, nil
+	}
+	i := v.index(n)
+	return i, &v.o.Pods[i]
 }
 
 // standsAside: what a pod of the step was blamed for is over, and it waits for another one now, which has been in trouble
@@ -148,26 +199,18 @@ func (v *view) causeGone() bool {
 	if b.Reason == ReasonTotalOutage {
 		return v.anyHealthy()
 	}
-	if b.Ordinal == noOrdinal || !v.inRange(b.Ordinal) {
+	i, p := v.blocking()
+	if p == nil || v.removed() {
 		return true
 	}
-	i, c := v.index(b.Ordinal), b.Reason.class()
+	c := b.Reason.class()
 	if b.Reason == ReasonSupersededPodStuck {
-		if v.cameBack(i) {
-			return true
-		}
 		c = v.s.Clock.Reason.class()
 	}
 	if v.has(v.s.Step.Ordinals, i) && v.late(i) {
 		return v.finished(i) // that it is as it was before the step is what blocks
 	}
 	return v.recovered(i) || !v.late(i) && v.quietFor(i, c)
-}
-
-// cameBack: the pod that is blamed for its superseded revision was deleted and is there at another one. It cannot fall
-// back, and who still reads to delete it deletes the pod that heals.
-func (v *view) cameBack(i int) bool {
-	return v.s.Block.Reason == ReasonSupersededPodStuck && i >= 0 && v.o.Pods[i].Present && !v.superseded(i)
 }
 
 // recovered: healthy, and for long enough that it does not only flicker. A pod that is Ready every other moment would

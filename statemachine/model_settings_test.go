@@ -167,6 +167,12 @@ func troubles() []*setting {
 				each(actEvict, three...), each(actUnstick, three...), []action{{act: actPawlDies}}),
 		},
 		{
+			name: "two templates, a silent node", admission: true, behaves: map[string]behaviour{"B": cannotPull},
+			budget: budget{faults: 2, templates: 2},
+			moves: slices.Concat(each(actTemplate, 1, 2), each(actKill, 0, 1), each(actStick, 1),
+				[]action{{act: actExit, n: 1}, {act: actSilent, n: 0}, {act: actBack, n: 0}}),
+		},
+		{
 			name: "lost claims", admission: true, behaves: map[string]behaviour{"B": cannotPull},
 			budget: budget{faults: 2, templates: 1},
 			moves: slices.Concat(each(actTemplate, 0, 1, 2), each(actLose, three...), each(actFind, three...), each(actKill, three...),

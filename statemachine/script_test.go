@@ -395,6 +395,8 @@ func (s *script) setPod(i int, rev, state string) error {
 		p.Phase = "Failed"
 	case "absent":
 		*p = Pod{}
+	case "taken": // its name, by a pod that is not of this StatefulSet
+		*p = Pod{TakenBy: "ReplicaSet other"}
 	case "refused": // its creation, once more
 		if p.Told.Reason == "" {
 			p.Told = Told{Reason: "FailedCreate", Message: `pods "db" is forbidden: denied`, First: now}
